@@ -15,16 +15,12 @@ from airflow_connect.errors import InternalError
 from airflow_connect.runtime.reporting.internal_errors import internal_error, traceback_of
 from airflow_connect.runtime.reporting.presentation import error_lines
 from airflow_connect.runtime.reporting.redaction import Redactor
+from airflow_connect.runtime.reporting.texts import spelled_out
 
 if TYPE_CHECKING:
     from airflow_connect.cli.drawing import TerminalConsole
 
 _ASCII = str.maketrans({"✓": "+", "✗": "x", "⚠": "!", "→": ">", "━": "=", "╸": "-", "·": ".", "…": "."})
-_SPELLED_OUT = {
-    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-    # Control characters except tabs and line ends, and characters that change the direction of text.
-    for code in (*range(9), *range(11, 32), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-}
 FALLBACK_COLUMNS = 80
 _CLEAR = "\x1b[H\x1b[2J"
 """Cursor to the upper left corner, then clear the screen (ECMA-48)."""
@@ -137,7 +133,7 @@ class Terminal:
         if stream is self.err:
             # Results consist of names and counts; a value would be replaced in their words only by chance.
             text = self._redact(text)
-        text = text.translate(_SPELLED_OUT)
+        text = spelled_out(text)
         encoding = stream.encoding or "utf-8"
         if not encoding.lower().startswith("utf"):
             text = text.translate(_ASCII).encode(encoding, "replace").decode(encoding)

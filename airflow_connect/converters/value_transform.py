@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.schema import DECIMAL, TIME, Type
 from airflow_connect.converters.time_of_day import written_time
+from airflow_connect.converters.union_members import member_of
 from airflow_connect.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -100,14 +101,14 @@ def _of_struct(schema: Schema, rules: ChangeRules) -> Transform | None:
 
 
 def _of_union(schema: Schema, branches: dict[str, str], rules: ChangeRules) -> Transform:
-    members = [(f.name, branches[f.name], make_transform(f.schema, rules)) for f in schema.fields]
+    members = {f.name: (branches[f.name], make_transform(f.schema, rules)) for f in schema.fields}
 
     def choose(value: dict[str, Any]) -> Any:
-        for name, branch, change in members:
-            chosen = value.get(name)
-            if chosen is not None:
-                return (branch, chosen if change is None else change(chosen))
-        return None
+        name = member_of(value, members)
+        if name is None:
+            return None
+        branch, change = members[name]
+        return (branch, value[name] if change is None else change(value[name]))
 
     return choose
 

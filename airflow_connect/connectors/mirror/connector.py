@@ -17,7 +17,7 @@ from airflow_connect.connectors.mirror.protocol.internal_topics import ensure_to
 from airflow_connect.connectors.mirror.task import MirrorSourceTask
 from airflow_connect.connectors.mirror.topics import TIMESTAMP_TYPE, RemoteTopics
 from airflow_connect.connectors.mirror.work import MirroredRange, divided, ranges_of, task_config
-from airflow_connect.counting import names, plural
+from airflow_connect.counting import agreeing, names, plural
 from airflow_connect.errors import AccessError
 from airflow_connect.kafka.admin import watermarks
 from airflow_connect.kafka.admin.topics import TopicInfo, all_names, deleted_topics, resolve_topics
@@ -54,6 +54,7 @@ class MirrorSourceConnector(SourceConnector):
         topics = resolve_topics(source, config.selection.select(listed), None)
         self._tell_deleted(source, topics)
         self._tell_unused(listed)
+        self._tell_cycles(topics)
         if not topics:
             self.context.note("No topic of the source cluster is selected by the configuration.")
             return []
@@ -61,6 +62,8 @@ class MirrorSourceConnector(SourceConnector):
         committed = self._committed(topics)
         ranges = self._ranges(source, topics, committed)
         if target is not None:
+            if not config.emits_syncs:
+                self._tell_without_syncs(target, ranges, committed)
             ranges = self._prepared(RemoteTopics(config, source, target), topics, committed, ranges)
             self._ensure_syncs_topic(source, target)
             self._copy_acls(source, target, topics)
@@ -175,6 +178,33 @@ class MirrorSourceConnector(SourceConnector):
             topic = config.policy.offset_syncs_topic(config.syncs_location)
             ensure_topic(cluster, topic, config.syncs_replication_factor, keys.SYNCS_REPLICATION_FACTOR)
 
+    def _tell_without_syncs(
+        self, target: Admin, ranges: Sequence[MirroredRange], committed: Mapping[TopicPartition, Committed]
+    ) -> None:
+        """Name copies that get records once more, or from an earlier place, when no offset sync tells where these are.
+
+        The syncs of earlier runs would lead a group on the way back past records that it has not read.
+        """
+        policy = self._typed.policy
+        back = [
+            TopicPartition(policy.remote_topic(one.topic), one.partition)
+            for one in ranges
+            if (known := committed.get(one.topic_partition)) is None or one.start < known.position
+        ]
+        listed = set(all_names(target)) if back else set()
+        there = resolve_topics(target, sorted({tp.topic for tp in back} & listed), None)
+        held = [tp for tp in back if tp.topic in there and tp.partition < there[tp.topic].partitions]
+        ends = watermarks.latest_offsets(target, held, watermarks.READ_UNCOMMITTED)
+        if filled := [tp for tp in held if ends[tp]]:
+            self.context.note(
+                f"{plural(len(filled), 'partition')} of the target cluster {agreeing(len(filled), 'have')} records"
+                f" already, and {agreeing(len(filled), 'are')} mirrored from an earlier place, or from the beginning:"
+                f" {names(filled)}. With {keys.EMIT_SYNCS}=false no offset sync tells where the new copies are. Offset"
+                " syncs of earlier runs do not hold for them: a group that is translated back by these may be sent past"
+                " records that it has not read. Delete the topic"
+                f" {policy.offset_syncs_topic(self._typed.syncs_location)} before you translate groups back."
+            )
+
     def _copy_acls(self, source: Admin, target: Admin, topics: Mapping[str, TopicInfo]) -> None:
         """Rules that may not be read or written do not keep records from being copied, as in MirrorMaker 2."""
         if not self._typed.syncs_acls:
@@ -254,6 +284,17 @@ class MirrorSourceConnector(SourceConnector):
         known = {*listed, *(tp.topic for tp in before if tp is not None)}
         for entry, why in self._typed.selection.unused(known).items():
             self.context.note(f"{entry} in {keys.TOPICS} selects no topic of the source cluster: {why}.")
+
+    def _tell_cycles(self, topics: Iterable[str]) -> None:
+        """Name topics that go round and round, with a longer name each time."""
+        policy = self._typed.policy
+        if round_and_round := names(topic for topic in topics if policy.goes_round(topic)):
+            self.context.note(
+                f"By their names, these topics were mirrored from {policy.source} before, and came back there:"
+                f" {round_and_round}. Each run copies them once more, under a longer name, because no mirror recognises"
+                " the cycle. Give each cluster the same alias in all mirrors, without the separator"
+                f" {policy.separator}, or name these topics in {keys.TOPICS_EXCLUDE}."
+            )
 
     def _vanished(
         self, committed: Mapping[TopicPartition, Committed], topics: Mapping[str, TopicInfo]

@@ -69,6 +69,16 @@ class ReplicationPolicy:
             topic = upstream
         return False
 
+    def goes_round(self, topic: str) -> bool:
+        """Whether the name of a topic says that its records left the source cluster before, and came back.
+
+        Then two mirrors have different aliases for one cluster, so neither recognises the cycle (KAFKA-9914); an alias
+        that holds the separator is never recognised. One occurrence of the alias is no proof: any topic may have it.
+        """
+        parts, alias = topic.split(self.separator), f"{self.source}{self.separator}"
+        rests = (self.separator.join(parts[index:]) for index in range(len(parts)))
+        return not self._keeps_name(topic) and sum(rest.startswith(alias) for rest in rests) > 1
+
     def _keeps_name(self, topic: str) -> bool:
         return self.keeps_names and not topic.endswith(HEARTBEATS)
 

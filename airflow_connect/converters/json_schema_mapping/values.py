@@ -21,6 +21,7 @@ from airflow_connect.converters.json.writer import WriterOptions, scalar_writer
 from airflow_connect.converters.json_schema_mapping import names
 from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
 from airflow_connect.converters.map_entries import map_of_entries
+from airflow_connect.converters.union_members import member_of
 from airflow_connect.converters.unread import joined
 from airflow_connect.errors import DataError
 
@@ -153,7 +154,7 @@ def _member_reader(field: Field, options: ReadOptions) -> Reader:
 
 def _union_reader(schema: Schema, options: ReadOptions) -> Reader:
     readers = {f.name: value_reader(f.schema, options) for f in schema.fields}
-    strict = {f.name: value_reader(f.schema, ReadOptions(is_strict=True)) for f in schema.fields}
+    strict = {f.name: _unchanged_reader(f.schema) for f in schema.fields}
     nothing: dict[str, Any] = dict.fromkeys(readers)
 
     def read(node: Any) -> dict[str, Any]:
@@ -172,14 +173,28 @@ def _union_reader(schema: Schema, options: ReadOptions) -> Reader:
     return read
 
 
+def _unchanged_reader(schema: Schema) -> Reader:
+    """Refuses what another type of a union may hold as it is, such as a text that is no symbol of an enum."""
+    read = value_reader(schema, ReadOptions(is_strict=True))
+    word = next((one for one in (names.ENUM, names.GENERAL_ENUM) if one in schema.parameters), None)
+    if schema.type is not Type.STRING or word is None:
+        return read
+
+    def read_symbol(node: Any) -> Any:
+        if f"{word}.{node}" not in schema.parameters:
+            raise _mismatch("The enum of a union does not have the value, which is", node)
+        return read(node)
+
+    return read_symbol
+
+
 def _fitting(fields: Sequence[Field], node: Any) -> list[str]:
-    """The simple types that fit; if there are none, the structs that share most names with the object."""
-    simple = [f.name for f in fields if _FITS[f.schema.type](node)]
-    if simple:
-        return simple
+    """The simple types that fit, then the structs that share names with the object, those that share most first."""
+    found = [f.name for f in fields if _FITS[f.schema.type](node)]
     scores = {f.name: _shared_names(f, node) for f in fields}
-    most = max(scores.values(), default=-1)
-    return [name for name, score in scores.items() if score == most] if most >= 0 else []
+    structs = sorted((name for name, score in scores.items() if score >= 0), key=lambda name: -scores[name])
+    # Nothing of an object would be left in a struct without any of its names, unless no type has one.
+    return [*found, *(name for name in structs if scores[name])] or structs
 
 
 def _shared_names(field: Field, node: Any) -> int:
@@ -250,7 +265,7 @@ def _map_writer(schema: Schema, options: JsonSchemaOptions) -> Writer:
 
 def _struct_writer(schema: Schema, options: JsonSchemaOptions) -> Writer:
     members = [(f.name, string_text(f.name), value_writer(f.schema, options)) for f in schema.fields]
-    known = schema.fields_by_name.keys()
+    known, writers = schema.fields_by_name.keys(), {name: member for name, _, member in members}
     is_union = names.is_union(schema)
 
     def write(value: Any) -> str | None:
@@ -263,8 +278,10 @@ def _struct_writer(schema: Schema, options: JsonSchemaOptions) -> Writer:
                 suggestion="Add the fields to the schema.",
             )
         if is_union:
-            held = (member(value[name]) for name, _, member in members if value.get(name) is not None)
-            return next(held, "null" if schema.optional else None)
+            held = member_of(value, known)
+            if held is None:
+                return "null" if schema.optional else None
+            return writers[held](value[held])
         texts = [(label, member(value.get(name))) for name, label, member in members]
         return "{" + ",".join([f"{label}:{text}" for label, text in texts if text is not None]) + "}"
 

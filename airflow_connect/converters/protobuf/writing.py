@@ -23,6 +23,7 @@ from airflow_connect.converters.protobuf.reading import (
     no_such_time,
 )
 from airflow_connect.converters.protobuf.to_connect import is_map
+from airflow_connect.converters.union_members import member_of
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import parse_integer, unscaled, unscaled_bytes
 
@@ -76,13 +77,13 @@ def _fill_field(target: Any, name: str, schema: Schema, value: Any, options: Pro
     if names.is_union(schema):
         if not isinstance(value, dict):
             raise _invalid(schema, value)
-        held = [f for f in schema.fields if value.get(f.name) is not None]
-        if not held:
+        held = member_of(value, schema.fields_by_name)
+        if held is None:
             raise DataError(
                 f"Cannot find non-null field: the union {name} has no value.",
                 suggestion="Set one of its fields, or make the union itself null.",
             )
-        _fill_field(target, held[0].name, held[0].schema, value[held[0].name], options)
+        _fill_field(target, held, schema.fields_by_name[held].schema, value[held], options)
         return
     name = names.scrubbed(name) if options.scrub_names else name
     field = _descriptor(target).fields_by_name.get(name)

@@ -25,6 +25,7 @@ from airflow_connect.runtime.executor.retrying import Retries
 from airflow_connect.runtime.failed_records import PLACES, too_many
 from airflow_connect.runtime.reporting.exception_text import describe_exception
 from airflow_connect.runtime.reporting.internal_errors import is_own_defect
+from airflow_connect.runtime.reporting.texts import one_line
 
 if TYPE_CHECKING:
     from airflow_connect.config.resolved.sink import ErrorConfig
@@ -94,7 +95,8 @@ class ErrorPolicy:
             raise self._ended(_located(record, failure, error))
         self._count(record, failure, error)
         if self._errors.log:
-            log.error("Error encountered in task %s-%d. %s", self._connector, self._task, self._text(record, failure))
+            text = one_line(self._text(record, failure))
+            log.error("Error encountered in task %s-%d. %s", self._connector, self._task, text)
         if not self._errors.dead_letter_topic or isinstance(record, SourceRecord):
             return False
         self.dead_letters.append(self._dead_letter(record, failure))
@@ -144,7 +146,7 @@ class ErrorPolicy:
     def _count(self, record: KafkaRecord | SourceRecord, failure: Failure, error: ConnectError) -> None:
         self.failed += 1
         if len(self.places) < PLACES:
-            self.places.append(f"{record.where} ({failure.stage}: {error.message.rstrip('.')})")
+            self.places.append(one_line(f"{record.where} ({failure.stage}: {error.message.rstrip('.')})"))
         limit = self._errors.max_records
         if limit is not None and self.failed > limit:
             raise self._ended(too_many(self.failed, limit, self.places, f"Task {self._task}"))

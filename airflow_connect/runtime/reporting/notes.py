@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from airflow_connect.counting import counted, format_count
+from airflow_connect.runtime.reporting.texts import one_line
 
 MOST_NOTES = 20
 """Maximum per task or connector: the report of a run over 100,000 files must not have 100,000 sentences."""
@@ -37,7 +38,8 @@ class Notes:
         self._said_before |= self._hashes
 
     def add(self, sentence: str) -> None:
-        """Log a sentence, and keep it unless there are too many."""
+        """Log a sentence, and keep it unless there are too many. Names in it may have control characters."""
+        sentence = one_line(sentence)
         if hash(sentence) in self._said_before:
             return
         self._hashes.add(hash(sentence))
@@ -52,6 +54,7 @@ class Notes:
 
     def count(self, sentence: str, number: int) -> None:
         """Add to the number at the end of a note; `sentence` ends before it, with a colon."""
+        sentence = one_line(sentence)
         if sentence not in self._numbers:
             log.warning("%s %s so far.", sentence, format_count(number))
         self._numbers[sentence] += number

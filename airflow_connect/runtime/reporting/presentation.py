@@ -17,6 +17,7 @@ from airflow_connect.runtime.reporting.texts import (
     format_count,
     format_seconds,
     plural,
+    spelled_out,
 )
 
 MOST_DIRECTORIES = 3
@@ -113,10 +114,13 @@ def _complete(report: RunReport) -> str:
 
 
 def error_lines(error: Mapping[str, Any]) -> list[str]:
-    """A failure: `✗ code  key`, the message, `→ what to do`, the address of the code's entry in the documentation."""
+    """A failure: `✗ code  key`, the message, `→ what to do`, the address of the code's entry in the documentation.
+
+    Control characters in them are escaped: the message may name a file or a record.
+    """
     head = f"✗ {error['code']}" + (f"  {error['configPath']}" if error.get("configPath") else "")
     advice = [f"  → {error['suggestion']}"] if error.get("suggestion") else []
-    return [head, f"  {error['message']}", *advice, f"  {error_url(error['code'])}"]
+    return [spelled_out(each) for each in (head, f"  {error['message']}", *advice, f"  {error_url(error['code'])}")]
 
 
 class EventLines:

@@ -9,6 +9,16 @@ from airflow_connect.counting import format_count, plural
 
 MAX_PLAN_ROWS = 20
 _BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")
+_SPELLED_OUT = {
+    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    # Control characters except tabs and line ends, separators of lines, characters that change the direction of text,
+    # and lone surrogates, which stand for bytes in names of files that are not UTF-8.
+    for code in (
+        *range(9), *range(11, 32), *range(0x7F, 0xA0), *range(0x2028, 0x202F), *range(0x2066, 0x206A),
+        *range(0xD800, 0xE000),
+    )
+}  # fmt: skip
+_ONE_LINE = {**_SPELLED_OUT, ord("\n"): "\\n"}
 
 
 def format_bytes(size: float) -> str:
@@ -59,4 +69,24 @@ class Table:
         return [" " * self.indent + text.rstrip() for text in texts]
 
 
-__all__ = ["MAX_PLAN_ROWS", "Table", "format_bytes", "format_count", "format_seconds", "plural"]
+
+def spelled_out(text: str) -> str:
+    """The text with control characters escaped, but for tabs and line ends: a terminal would obey them."""
+    return text if text.isprintable() else text.translate(_SPELLED_OUT)
+
+
+def one_line(text: str) -> str:
+    """As `spelled_out`, and line ends are escaped, too: the rest of a name would look like a line of the log."""
+    return text if text.isprintable() else text.translate(_ONE_LINE)
+
+
+__all__ = [
+    "MAX_PLAN_ROWS",
+    "Table",
+    "format_bytes",
+    "format_count",
+    "format_seconds",
+    "one_line",
+    "plural",
+    "spelled_out",
+]

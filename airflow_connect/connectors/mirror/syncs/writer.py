@@ -4,6 +4,9 @@ The task does not ask Kafka where each record was written: that would cost more 
 remote partition is the mirror, and it writes in order. So the place of every record follows from the end of the
 partition's log before the first and after the last transaction, if the log grew by exactly what was copied, and if
 nothing can have left a record out in between. Otherwise a sync tells only where the log ended before.
+
+The task begins with such a sync, too. If it is killed before it writes others, syncs of earlier runs would seem to tell
+where its copies are. After offsets were deleted or set back, they would send a group past records it has not read.
 """
 
 from __future__ import annotations
@@ -41,12 +44,14 @@ _TIMEOUT_MS = 60_000
 class OffsetSyncLog:
     """The offset syncs of one task; does nothing if `emit.offset-syncs.enabled` is false."""
 
-    def __init__(self, config: MirrorConfig, planned: Iterable[MirroredRange], context: SourceTaskContext) -> None:
-        """Look where the logs of the target end.
+    def __init__(
+        self, config: MirrorConfig, planned: Mapping[MirroredRange, int], context: SourceTaskContext
+    ) -> None:
+        """Look where the logs of the target end, and write that every copy of this task is behind.
 
         Args:
             config: of the connector.
-            planned: what the task will copy.
+            planned: what the task will copy, each with the offset at which it begins to read.
             context: of the task.
 
         Raises:
@@ -69,6 +74,7 @@ class OffsetSyncLog:
             self._topic_ids = {**found, **{name(one.topic): one.copy_id for one in planned if one.copy_id}}
             self._starts = _settled_ends(self._admin, self._remote.values())
         self._ledgers = {tp: PartitionLedger() for tp in self._remote}
+        self._begin({one.topic_partition: position for one, position in planned.items()})
 
     def returned(self, tp: TopicPartition, offsets: NDArray[np.int64]) -> None:
         """The task has returned these records of a partition of the source cluster."""
@@ -98,11 +104,24 @@ class OffsetSyncLog:
             known = [tp for tp in copied if self._is_same(self._remote[tp].topic, ids)]
             self._send([record for tp in known for record in self._records(tp, ends[self._remote[tp]], only_exact)])
         except ConnectError as error:
-            self._context.note(f"Offset syncs were not written, so checkpoints stay where they are: {error.message}")
+            self._context.note(_not_written(error))
             return
         for tp in copied:
             self._ledgers[tp] = PartitionLedger()
         self._starts, self._topic_ids = {**self._starts, **ends}, {**self._topic_ids, **ids}
+
+    def _begin(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Write that the copies of what follows each position are at or after the end of their log.
+
+        Also at the end 0: syncs of MirrorMaker 2 tell no ids, so they may be about an earlier topic of this name.
+        """
+        if not self._remote:
+            return
+        begins = [CopiedRange(positions[tp], self._starts[remote] - 1, 0) for tp, remote in self._remote.items()]
+        try:
+            self._send([self._record(tp, one) for tp, one in zip(self._remote, begins, strict=True)])
+        except ConnectError as error:
+            self._context.note(_not_written(error))
 
     def _is_same(self, remote: str, ids: Mapping[str, str]) -> bool:
         """Whether a topic of the target is still the one to which the task began to copy."""
@@ -163,6 +182,10 @@ class OffsetSyncLog:
             producer.flush()
         finally:
             producer.close()
+
+
+def _not_written(error: ConnectError) -> str:
+    return f"Offset syncs were not written, so checkpoints stay where they are: {error.message}"
 
 
 def _topic_ids(admin: Admin, tps: Iterable[TopicPartition]) -> dict[str, str]:

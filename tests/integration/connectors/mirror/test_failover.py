@@ -10,6 +10,7 @@ from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import KafkaRecord
 from airflow_connect.connectors.mirror.checkpoint import downstream, history
 from airflow_connect.connectors.mirror.protocol.records import Checkpoint, OffsetSync
+from airflow_connect.connectors.mirror.syncs.writer import OffsetSyncLog
 from airflow_connect.kafka.clients.short_lived import admin_client
 from tests.integration.connectors.mirror.conftest import Mirror, checkpoints_of, commit, committed, offsets_of
 from tests.integration.connectors.mirror.test_checkpoints import BACK, SYNCS, translate
@@ -23,6 +24,7 @@ TOMBSTONES = {
     "predicates": "empty",
     "predicates_empty_type": "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
 }
+WITHOUT_SYNCS = {"emit_offset-syncs_enabled": "false"}
 SYNCED = {"sync_group_offsets_enabled": "true"}
 
 
@@ -249,3 +251,40 @@ def test_group_that_is_translated_back_to_before_the_beginning_of_the_original_b
     rounds(mirror, unique_name, BACK)
 
     assert committed(mirror.source, unique_name, mirror.topic) == {0: (60, "")}
+
+
+@pytest.mark.parametrize("place", [None, 1], ids=["deleted", "set back"])
+def test_group_is_not_translated_back_by_syncs_from_before_a_partition_was_mirrored_again(
+    mirror: Mirror, unique_name: str, monkeypatch: pytest.MonkeyPatch, place: int | None
+) -> None:
+    """The copy holds 50-99, and then everything again; the run was killed before it wrote where."""
+    write(mirror, 0, 100)
+    mirror.set_offsets({0: {"offset": 49}})
+    mirror.run()
+    commit(mirror.source, unique_name, mirror.topic, {0: 5})
+    rounds(mirror, unique_name, BACK)
+    mirror.set_offsets({0: None if place is None else {**mirror.offsets()[0], "offset": place - 1}})
+    with monkeypatch.context() as patch:
+        patch.setattr(OffsetSyncLog, "write", lambda *_, **__: None)
+        mirror.run()
+    # The group has read ten of the new copies.
+    where = offsets_of(mirror.target, mirror.remote)[0][60]
+    commit(mirror.target, unique_name, mirror.remote, {0: where})
+
+    for _ in range(2):
+        rounds(mirror, unique_name, BACK)
+        assert committed(mirror.source, unique_name, mirror.topic) == {0: (5, "")}
+        mirror.run()  # nothing new
+
+
+def test_partition_that_is_mirrored_again_without_offset_syncs_is_told(mirror: Mirror) -> None:
+    write(mirror, 0, 10)
+    first = mirror.run(**WITHOUT_SYNCS)
+    mirror.set_offsets({0: None})
+
+    report = mirror.run(**WITHOUT_SYNCS)
+
+    assert not [note for note in first.notes if "translated back" in note]
+    (note,) = [note for note in report.notes if "translated back" in note]
+    assert f"{mirror.remote}-0" in note
+    assert SYNCS in note

@@ -63,6 +63,24 @@ def test_topic_that_came_from_the_target_is_a_cycle(topic: str, is_cycle: bool) 
     assert ReplicationPolicy("west", "east").is_cycle(topic) is is_cycle
 
 
+@pytest.mark.parametrize(
+    ("source", "topic", "goes_round"),
+    [
+        ("west", "orders", False),
+        ("west", "west.orders", False),
+        ("west", "sales.west.orders", False),
+        ("west", "west.west.orders", True),
+        ("west", "b.west.b.west.orders", True),
+        ("west", "west.midwest.orders", False),
+        ("us.west", "us.west.us.east.us.west.orders", True),
+        ("us.west", "us.west.orders", False),
+    ],
+)
+def test_topic_with_the_alias_of_its_own_cluster_twice_goes_round(source: str, topic: str, goes_round: bool) -> None:
+    assert ReplicationPolicy(source, "east").goes_round(topic) is goes_round
+    assert not ReplicationPolicy(source, "east", keeps_names=True).goes_round(topic)
+
+
 def test_identity_policy_recognises_cycles_of_heartbeats_only() -> None:
     policy = ReplicationPolicy("west", "east", keeps_names=True)
 

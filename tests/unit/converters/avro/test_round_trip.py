@@ -95,6 +95,12 @@ def test_round_trip_union_keeps_the_branch(value: dict[str, Any] | None) -> None
     assert (read, found) == (s.struct(("u", flagged), name="n.R"), {"u": value})
 
 
+def test_union_with_two_values_is_not_written() -> None:
+    schema = s.struct(("u", _union(("int", s.OPTIONAL_INT32), ("long", s.OPTIONAL_INT64))), name="n.R")
+    with pytest.raises(DataError, match="several of its fields, int, long"):
+        _round_trip(schema, {"u": {"int": 0, "long": 2}})
+
+
 def test_round_trip_null_is_the_default_unless_told_otherwise() -> None:
     schema = s.struct(("a", replace(s.OPTIONAL_STRING, default="x")), name="R")
     assert _round_trip(schema, {"a": None})[2] == {"a": "x"}

@@ -226,12 +226,40 @@ def test_value_of_an_enum_that_is_not_text_is_an_error(generalized: bool, is_opt
         ({"properties": {"n": {"type": "integer"}}}, {"properties": {"n": {"type": "string"}}}, {"n": "text"}),
         ({"items": {"type": "integer"}}, {"items": {"type": "string"}}, ["text"]),
         ({"type": "integer", "connect.type": "int8"}, {"type": "integer"}, 300),
+        # More names are in the first one, but not their types.
+        (
+            {"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}},
+            {"properties": {"a": {"type": "string"}}},
+            {"a": "text"},
+        ),
+        (
+            {"type": "object", "connect.type": "map", "additionalProperties": {"type": "integer"}},
+            {"properties": {"a": {"type": "string"}}},
+            {"a": "text"},
+        ),
+        ({"enum": ["x"]}, {"enum": ["y"]}, "y"),
+        ({"enum": ["x"]}, {"type": "string"}, "free"),
     ],
 )
 def test_union_takes_the_type_that_changes_nothing(first: Any, second: Any, node: Any) -> None:
     schema = schema_to_connect(References(json.dumps({"oneOf": [first, second]}), {}), JsonSchemaOptions())
     one, other = (f"{names.ONE_OF}.field.{n}" for n in range(2))
     assert value_reader(schema)(node) == {one: None, other: node}
+
+
+def test_union_takes_a_type_that_lacks_a_member_before_one_that_changes_others() -> None:
+    more = {"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}, "c": {"type": "integer"}}}
+    fewer = {"properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
+    schema = schema_to_connect(References(json.dumps({"oneOf": [more, fewer]}), {}), JsonSchemaOptions())
+    found = value_reader(schema)({"a": "x", "b": "y", "c": 1})
+    assert found == {f"{names.ONE_OF}.field.0": None, f"{names.ONE_OF}.field.1": {"a": "x", "b": "y"}}
+
+
+def test_union_with_two_values_is_not_written() -> None:
+    one, other = (f"{names.ONE_OF}.field.{n}" for n in range(2))
+    assert write(UNION, held(0, 5)) == "5"
+    with pytest.raises(DataError, match="several of its fields"):
+        write(UNION, {one: 5, other: "x"})
 
 
 def test_union_without_a_type_that_fits_reads_as_confluent() -> None:

@@ -241,6 +241,8 @@ def test_union_is_written_as_the_member_that_is_set() -> None:
     assert round_trip(schema, {"choice_0": None}) == {"choice_0": None}
     with pytest.raises(DataError, match="Cannot find non-null field"):
         round_trip(schema, {"choice_0": {"a": None, "b": None}})
+    with pytest.raises(DataError, match="several of its fields, a, b"):
+        round_trip(schema, {"choice_0": {"a": 0, "b": "x"}})
 
 
 def test_default_takes_the_place_of_a_null() -> None:

@@ -84,3 +84,14 @@ def test_what_is_noticed_again_when_the_same_is_looked_at_once_more_is_not_count
     assert notes.sentences == before
     notes.add("File 99 was modified.")
     assert notes.sentences[-1] == "There were 2 more notes; the log has all of them."
+
+
+def test_control_characters_of_names_are_escaped_in_report_and_log(caplog: pytest.LogCaptureFixture) -> None:
+    """A file may be called so that the rest of its name looks like a line of the log."""
+    notes = Notes()
+    with caplog.at_level(logging.WARNING):
+        notes.add("/logs/\x1b[31ma\n2026-11-26 INFO done.log has waited.")
+        notes.count("Records cut in /logs/a\r\u2028b:", 2)
+    expected = "/logs/\\x1b[31ma\\n2026-11-26 INFO done.log has waited."
+    assert notes.sentences == (expected, "Records cut in /logs/a\\x0d\\u2028b: 2.")
+    assert caplog.messages == [expected, "Records cut in /logs/a\\x0d\\u2028b: 2 so far."]

@@ -121,6 +121,11 @@ def test_error_lines_leave_out_what_is_not_known() -> None:
     assert error_lines(error) == ["✗ a.b", "  Bad.", f"  {error_url('a.b')}"]
 
 
+def test_error_lines_escape_control_characters() -> None:
+    error = {"code": "a.b", "message": "/a\x1b[2J\rb is bad.", "suggestion": "Rename /a\x1b."}
+    assert error_lines(error)[1:3] == ["  /a\\x1b[2J\\x0db is bad.", "  → Rename /a\\x1b."]
+
+
 def test_progress_is_written_every_ten_seconds_only() -> None:
     now = [0.0]
     lines: list[str] = []
