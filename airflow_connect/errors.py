@@ -157,7 +157,7 @@ class OffsetError(ConnectError):
 
 
 class FencedError(ConnectError):
-    """A newer run of the same connector has taken over, or its offsets were changed. Nothing was committed."""
+    """A newer run of the same connector has taken over, or its offsets were changed. It commits nothing more."""
 
     code = "run.fenced"
 

@@ -17,6 +17,7 @@ from airflow_connect.airflow.connections.official import (
     worker_with_spark,
 )
 from airflow_connect.airflow.connections.worker import worker_with_connection
+from airflow_connect.config.resolved.loading import secret_names
 from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.config_files import unwrap_connector
@@ -136,7 +137,8 @@ def as_path(value: Any) -> Any:
 
 def secrets_of(spec: RunSpec) -> list[str]:
     """Values of a run's input that must not be shown."""
-    return secret_values(spec.connector, spec.worker, {"aws.password": "", **_aws_secrets(spec.aws)})
+    aws = {"aws.password": "", **_aws_secrets(spec.aws)}
+    return secret_values(spec.connector, spec.worker, aws, secret_names=secret_names(spec.connector))
 
 
 def _aws_secrets(aws: Mapping[str, str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -13,16 +14,25 @@ from airflow_connect.errors import ConnectError, TaskFailedError
 
 MOST_OFFSETS = 20
 """Maximum number of source partitions whose offsets go into XCom."""
+KILLED = "The task was killed, and so was its run. What it had not committed is left to the next run."
+_ADDED = frozenset({"records", "files"})
 FENCED_ADVICE = (
-    "Two runs of one connector overlapped: a backfill, a second DAG with the same connector name, or a retry "
-    "while the first try was still running. Nothing of this run was committed; the newer run copies everything."
+    "Two runs of one connector overlapped: two DAG runs at once (a backfill, max_active_runs above 1), two mapped tasks "
+    "or two DAGs with the same connector name, or a retry while the first try was still running. The newer run "
+    "continues after what this one had committed; nothing is lost or duplicated."
 )
 
 
-def run_failure(report: RunReport) -> Exception:
-    """The exception for a failed run: a ConnectError when a retry may help, else AirflowFailException."""
+def run_failure(report: RunReport, redact: Callable[[str], str] = str) -> Exception:
+    """The exception for a failed run: a ConnectError when a retry may help, else AirflowFailException.
+
+    Args:
+        report: of the run.
+        redact: hides secrets. Airflow masks them in logs, but gives the exception to callbacks as it is.
+    """
     assert report.error is not None
-    error = error_of(report.error)
+    hidden = {name: redact(str(report.error.get(name) or "")) for name in ("message", "suggestion")}
+    error = error_of({**report.error, **hidden})
     if isinstance(error, errors.FencedError):
         return AirflowFailException(f"{error.code}: {error} {FENCED_ADVICE}")
     if report.error.get("retriable", True):
@@ -37,7 +47,7 @@ def driver_failure(exit_code: int, log_tail: str) -> TaskFailedError:
     return TaskFailedError(
         f"The driver process {how} before it could report. The end of its log:\n{log_tail or '(nothing)'}\n",
         code="driver.died",
-        suggestion="No partial output is visible. The next attempt resumes after the last committed run.",
+        suggestion="What it had not committed is left to the next attempt.",
     )
 
 
@@ -48,7 +58,7 @@ def killed_message(outcome: RunReport | int) -> str:
             f"The task was killed when run {outcome.run_id} had just been committed with {outcome.records} "
             "records. Nothing is lost or duplicated; the next run resumes after them."
         )
-    return "The task was killed. Nothing was committed; the next run starts where this one did."
+    return KILLED
 
 
 def summary_of(report: RunReport) -> dict[str, Any]:
@@ -67,10 +77,12 @@ def summary_of(report: RunReport) -> dict[str, Any]:
 
 
 def asset_extra(report: RunReport) -> dict[str, Any]:
-    """The content of an asset event: counts, and where the next run begins."""
+    """The content of an asset event: counts, those of a run that was finished first included; where the next one begins."""
     summary = summary_of(report)
     counts = ("files",) if report.source is None else ("topics", "partitions")
-    return {name: summary[name] for name in ("records", *counts, "offsets", "run_id")}
+    extra = {name: summary[name] for name in ("records", *counts, "offsets", "run_id")}
+    # The attempt that had copied them has ended without an event.
+    return {name: value + report.recovered.get(name, 0) if name in _ADDED else value for name, value in extra.items()}
 
 
 def _of_sink(report: RunReport) -> dict[str, Any]:
@@ -82,6 +94,8 @@ def _of_sink(report: RunReport) -> dict[str, Any]:
         "complete": len(report.complete),
         "offsets": dict(report.committed),
         "recovered_run_id": report.recovered_run_id,
+        "recovered_records": report.recovered.get("records", 0),
+        "recovered_files": report.recovered.get("files", 0),
     }
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_connect.airflow.connections.masking import mask_in_airflow
 from airflow_connect.api.config.values import is_secret_name
+from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.reporting.redaction import secret_values
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ class ConfigurationTemplates(_Base):
             rendered = getattr(self, name, None)
             if isinstance(rendered, Mapping):
                 setattr(self, name, _secrets_as_text(self._as_text(value, rendered, context, jinja_env)))
-        parts = (getattr(self, name, None) for name in self.configuration_fields)
-        mask_in_airflow(secret_values(*(part for part in parts if isinstance(part, Mapping))))
+        parts = [part for name in self.configuration_fields if isinstance(part := getattr(self, name, None), Mapping)]
+        mask_in_airflow(secret_values(*parts, secret_names=_secret_names(parts)))
         self.after_rendering(context)
 
     def after_rendering(self, context: Context) -> None:
@@ -68,6 +69,42 @@ class ConfigurationTemplates(_Base):
             key: _merged(given.get(key), value, lambda text: as_text.from_string(text).render(context))
             for key, value in rendered.items()
         }
+
+
+def _secret_names(configs: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    from airflow_connect.config.resolved.loading import secret_names
+
+    return frozenset().union(*(secret_names(config) for config in configs if config.get("connector.class")))
+
+
+def ensure_rendered(given: Any, rendered: Any, name: str) -> None:
+    """Refuse a template that has become None where None has a meaning of its own, such as "all offsets".
+
+    With `render_template_as_native_obj=True` an empty field of the trigger form becomes None, and so does the result of
+    a task that was skipped.
+
+    Args:
+        given: the argument as the DAG has it.
+        rendered: the same when its templates are rendered.
+        name: of the argument, for the message.
+
+    Raises:
+        ConfigError: names the argument, or the member of it.
+    """
+    if given is not None and rendered is None:
+        raise ConfigError(
+            f"{name} is a template that has become None, and None would mean something else than no value.",
+            code="airflow.template_empty",
+            config_path=name,
+            suggestion="Give a value: a field of the trigger form is empty, or the task whose result this is was"
+            " skipped. To mean None, write None into the DAG.",
+        )
+    if isinstance(given, Mapping) and isinstance(rendered, Mapping):
+        for key, value in given.items():
+            ensure_rendered(value, rendered.get(key), f"{name} of {key}")
+    elif isinstance(given, (list, tuple)) and isinstance(rendered, (list, tuple)):
+        for number, (value, new) in enumerate(zip(given, rendered, strict=False)):
+            ensure_rendered(value, new, f"{name}[{number}]")
 
 
 def _merged(given: Any, rendered: Any, render: Callable[[str], str]) -> Any:

@@ -74,13 +74,17 @@ def chosen_limits(params: Mapping[str, Any], conf: Mapping[str, Any], declared: 
         `run.*` keys with values, without empty ones.
 
     Raises:
-        ConfigError: an undeclared key of the conf looks like a misspelled limit, or the form would refuse a value.
+        ConfigError: an undeclared key of the conf looks like a misspelled limit, the form would refuse a value, or
+            Airflow is configured to ignore the conf.
     """
     known = {*RUN_KEYS, *declared}
     for key in conf:
         if key not in known and (meant := nearest(key, RUN_KEYS)):
             raise _misspelt_key(key, meant)
     chosen = {key: params[key] for key in RUN_KEYS if params.get(key) not in (None, "")}
+    for key in RUN_KEYS:
+        if conf.get(key) not in (None, "") and chosen.get(key) != conf[key]:
+            raise _ignored_limit(key, conf[key])
     checks = run_params() if chosen else {}
     for key, value in chosen.items():
         _check(checks[key], key, value)
@@ -93,6 +97,16 @@ def _misspelt_key(key: str, meant: Iterable[str]) -> ConfigError:
         code="airflow.conf_unknown",
         config_path=key,
         suggestion=f"{did_you_mean(meant)} Declare it among the DAG's params if another task reads it.",
+    )
+
+
+def _ignored_limit(key: str, value: Any) -> ConfigError:
+    return ConfigError(
+        f"The conf of this DAG run sets {key} to {value!r}, but Airflow has not passed it on to the task.",
+        code="airflow.conf_ignored",
+        config_path=key,
+        suggestion="Set dag_run_conf_overrides_params to True in the section [core] of Airflow's configuration, or start"
+        " the DAG run without this key. Nothing was copied.",
     )
 
 

@@ -8,10 +8,13 @@ from typing import Any, NamedTuple
 from airflow_connect.control.herder.changes import FAILED
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.records import STARTED
-from airflow_connect.control.state.topics import State, StateTopics
+from airflow_connect.control.state.topics import State, StateTopics, transactional_id
 from airflow_connect.counting import counted, names
-from airflow_connect.kafka.admin.worker_group import described
-from airflow_connect.observe.inspecting.doctor import Check
+from airflow_connect.errors import AccessError
+from airflow_connect.kafka.admin.permissions import missing_on_topics
+from airflow_connect.kafka.admin.worker_group import described, live_workers
+from airflow_connect.kafka.writing.transactions import TransactionalWriter
+from airflow_connect.observe.inspecting.doctor import Check, told_permissions
 
 
 class _Seen(NamedTuple):
@@ -21,7 +24,9 @@ class _Seen(NamedTuple):
 
 
 def check_installation(worker: Mapping[str, Any]) -> Iterator[Check]:
-    """Look at the connectors of a worker configuration, and at its group. Creates nothing.
+    """Look at the connectors of a worker configuration, at what is needed to change them, and at its group.
+
+    Creates nothing.
 
     Raises:
         ConnectError: the state topics or the group cannot be read, or a worker would refuse the topics.
@@ -35,6 +40,7 @@ def check_installation(worker: Mapping[str, Any]) -> Iterator[Check]:
         return
     seen = topics.look(_seen)
     yield _of_connectors(seen)
+    yield from _of_changes(settings, topics)
     group = settings.group_id
     found = described(topics.admin, group, f"looking for the workers of group {group}")
     yield _of_workers(group, sum(len(entry.members) for entry in found), len(seen.started))
@@ -63,6 +69,29 @@ def _of_connectors(seen: _Seen) -> Check:
         "airflow-connect connectors status NAME shows why. Restart each of them when the reason is gone.",
         is_ok=False,
     )
+
+
+def _of_changes(settings: ControlSettings, topics: StateTopics) -> Iterator[Check]:
+    """Whether connectors can be changed and their states be written; Kafka Connect's own workers are left alone."""
+    did = "changes of connectors"
+    names_of = list(dict.fromkeys((settings.config_topic.name, settings.status_topic.name)))
+    missing = missing_on_topics(topics.admin, names_of, ("READ", "WRITE"))
+    if any(missing.values()):
+        yield from told_permissions(did, {place: what for place, what in missing.items() if what}, "", "")
+        return
+    if live_workers(topics.admin, settings.group_id):
+        return  # Taking the id would end the transaction that their leader may have begun.
+    writer = TransactionalWriter(settings.producer, transactional_id(settings))
+    try:
+        writer.fence()  # A change that another process makes just now is decided again.
+    except AccessError as error:
+        acls = "--operation WRITE --operation DESCRIBE"
+        to_do = f"kafka-acls.sh --add --allow-principal User:... {acls} --transactional-id {writer.transactional_id}"
+        yield Check(did, error.message, to_do, is_ok=False)
+    else:
+        yield Check(did, f"{names(names_of)} may be read and written, with transactional id {writer.transactional_id}.")
+    finally:
+        writer.close()
 
 
 def _of_workers(group: str, members: int, started: int) -> Check:

@@ -266,6 +266,10 @@ class Plan:
         )
 
 
+_OPTIONAL = frozenset({"origin", "detail", "lag", "recovered"})
+"""Members of a report that are left out if they are empty."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunReport:
     """The outcome of a run, as printed, stored in the runs topic and summarised in XCom.
@@ -273,9 +277,11 @@ class RunReport:
     Attributes:
         status: `done`, `empty` (nothing to copy) or `failed`.
         recovered_run_id: the earlier run whose open manifest this run rolled forward, or "".
+        recovered: what that run had copied, and this one has published and committed: `records`, `files`,
+            `size_bytes`, which are not part of this run's own counts; {}: nothing, and in entries of earlier releases.
         records: records written and committed by this run.
         files, size_bytes: published value, key and header files.
-        committed: topic-partition (`topic-partition`) to the committed next offset.
+        committed: topic-partition (`topic-partition`) to the committed next offset, those of the earlier run included.
         phases_ms: phase name to milliseconds.
         ignored_keys: configuration keys that have no effect here.
         late: records whose directory had been announced as complete before this run.
@@ -294,6 +300,7 @@ class RunReport:
     ended_ms: int
     delivery_guarantee: str = "exactly_once"
     recovered_run_id: str = ""
+    recovered: dict[str, int] = field(default_factory=dict)
     records: int = 0
     filtered: int = 0
     dead_lettered: int = 0
@@ -320,17 +327,17 @@ class RunReport:
         lists = {name: list(getattr(self, name)) for name in ("ignored_keys", "notes")}
         found = {**asdict(self), **lists, "complete": [directory.to_json() for directory in self.complete]}
         found.update(origin=dict(self.origin), detail=self.detail.to_json() if self.detail else None)
-        return {name: value for name, value in found.items() if value or name not in ("origin", "detail", "lag")}
+        return {name: value for name, value in found.items() if value or name not in _OPTIONAL}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> RunReport:
-        """Inverse of `to_json`."""
+        """Inverse of `to_json`; also of an entry of the history, which has a version, and may be of another release."""
         source, detail, lag = data.get("source"), data.get("detail"), data.get("lag")
         return cls(
             **{
-                **data,
-                "ignored_keys": tuple(data["ignored_keys"]),
-                "notes": tuple(data["notes"]),
+                **{name: value for name, value in data.items() if name in cls.__slots__},
+                "ignored_keys": tuple(data.get("ignored_keys", ())),
+                "notes": tuple(data.get("notes", ())),
                 "complete": tuple(TimeDirectory.from_json(entry) for entry in data.get("complete", ())),
                 "source": SourceRunReport.from_json(source) if source else None,
                 "detail": RunDetail.from_json(detail) if detail else None,

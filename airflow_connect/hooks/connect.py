@@ -135,7 +135,7 @@ class ConnectHook(BaseHook):
         if not isinstance(outcome, RunReport):
             raise driver_failure(outcome, log_tail)
         if outcome.error is not None:
-            raise run_failure(outcome)
+            raise run_failure(outcome, redact)
         return summary_of(outcome)
 
     def on_kill(self) -> None:

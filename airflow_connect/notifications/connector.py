@@ -35,7 +35,8 @@ class ConnectorNotifier(BaseNotifier):
         instance: Any = context["ti"]
         error = context.get("exception")
         summary = None if error else instance.xcom_pull(task_ids=instance.task_id, map_indexes=instance.map_index)
-        if self.only_if_records and error is None and not (summary or {}).get("records"):
+        found = summary or {}
+        if self.only_if_records and error is None and not (found.get("records") or found.get("recovered_records")):
             return
         channel = self.send(text_of(instance, summary, error))
         if isinstance(channel, BaseNotifier):
@@ -64,4 +65,7 @@ def text_of(instance: Any, summary: Mapping[str, Any] | None, error: BaseExcepti
         if summary.get(key)
     ]
     told = f"{', '.join(counts)} in {format_seconds(summary['seconds'])}" if summary["records"] else "nothing to copy"
+    if summary.get("recovered_run_id"):
+        recovered = plural(summary.get("recovered_records", 0), "record")
+        problems.append(f"run {summary['recovered_run_id']} was finished first: {recovered}")
     return f"Finished: {where}\n{summary['connector']}: {'; '.join([told, *problems])}. Run {summary['run_id']}."

@@ -23,6 +23,7 @@ from airflow_connect.airflow.lineage.links import ConnectorHistoryLink, DeadLett
 from airflow_connect.airflow.lineage.openlineage import Lineage, LineageMixin
 from airflow_connect.airflow.outcome import asset_extra, driver_failure, killed_message, run_failure, summary_of
 from airflow_connect.airflow.run_params import ONLY_SINKS, chosen_limits, run_params
+from airflow_connect.config.resolved.loading import secret_names
 from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import ConfigError, ConnectError
 from airflow_connect.operators.connector_task import ConnectorTask, redactor_of
@@ -76,7 +77,8 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
             says so in its log.
         poll_interval: seconds between two looks of the triggerer at the service.
         plan: of a sink: what `ConnectorPlanOperator` or `ConnectHook.plan` returned. The run copies what it shows and
-            no more; it fails if offsets were set back since. Templated.
+            no more; it fails if offsets were set back since, or if the task gets no plan because the one that makes it
+            was skipped. Templated.
         complete_outlet: asset that gets an event for each complete time directory (`complete.directories` or
             `complete.marker` of the connector); None: no events. A DAG with `schedule=[asset]` runs when an hour or a
             day is complete.
@@ -141,6 +143,7 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
         self.deferrable = conf.getboolean(*DEFERRABLE, fallback=False) if deferrable is None else deferrable
         self.poll_interval = poll_interval
         self.plan = plan
+        self._is_bound = plan is not None
         self.complete_outlet = complete_outlet
         self.add_assets = add_assets
         self._driver: DriverProcess | None = None
@@ -168,7 +171,7 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
             run = self._service_run = ServiceRun(self.driver_conn_id, spec.run_id, self.log.warning)
             view = run.start(spec)
             self.log.info("Run %s is %s at the driver service.", run.run_id, view.state.value)
-            shown = shown_config(spec.connector, redact)
+            shown = shown_config(spec.connector, redact, secret_names(spec.connector))
             if self.deferrable and view.state is not RunState.ENDED:
                 self._defer(view, shown, run.attempt)
             state = run.follow(self._tell_news())
@@ -294,7 +297,7 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
         if instance.try_number > instance.max_tries:
             origin[LAST_TRY] = "true"
         spec = self.arguments().run_spec(limits, origin)
-        if isinstance(self.plan, Mapping):
+        if self._is_bound:
             spec = replace(spec, bounds=_bounds_of(self.plan, spec))
         return self._without_limits_of_others(spec, limits)
 
@@ -338,7 +341,7 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
         stats.send(outcome)
         if outcome.error is not None:
             self.log_failure(outcome.error, redact)
-            raise run_failure(outcome)
+            raise run_failure(outcome, redact)
         return outcome
 
     def _update_assets(self, context: Context, report: RunReport) -> None:
@@ -354,9 +357,17 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
                 context["outlet_events"][outlet].extra = asset_extra(report)
 
 
-def _bounds_of(plan: Mapping[str, Any], spec: RunSpec) -> dict[str, Any]:
+def _bounds_of(plan: Any, spec: RunSpec) -> dict[str, Any]:
     from airflow_connect.planning.bounds import approved
 
+    if not isinstance(plan, Mapping):  # Without it, the run would copy what nobody has approved.
+        raise ConfigError(
+            f"The task is bound to a plan, and got {'none' if plan is None else f'a {type(plan).__name__}'} instead.",
+            code="airflow.plan_missing",
+            config_path="plan",
+            suggestion="If the task that plans was skipped or cleared, let it run first. Pass its output on as"
+            " plan=task.output: a template gives a dictionary only with render_template_as_native_obj=True.",
+        )
     name = spec.connector.get("name")
     if plan.get("connector") != name:
         raise ConfigError(

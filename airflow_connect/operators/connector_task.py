@@ -16,6 +16,7 @@ from airflow_connect.airflow.connector_arguments import ConnectorArguments, as_p
 from airflow_connect.airflow.outcome import FENCED_ADVICE
 from airflow_connect.airflow.rendering import ConfigurationTemplates
 from airflow_connect.api.config.references import ResolvedReferences
+from airflow_connect.config.resolved.loading import secret_names
 from airflow_connect.errors import ConnectError, FencedError
 from airflow_connect.runtime.reporting.presentation import error_lines
 from airflow_connect.runtime.reporting.redaction import Redactor, secret_values, shown_config
@@ -103,9 +104,10 @@ class ConnectorTask(ConfigurationTemplates, BaseOperator):
             parts = {"connector": arguments.connector_with_database().config, "worker": arguments.worker_config()}
         except ConnectError:
             return None
-        secrets = secret_values(*parts.values())
+        names = secret_names(parts["connector"])
+        secrets = secret_values(*parts.values(), secret_names=names)
         mask_in_airflow(secrets)
-        return {name: shown_config(part, Redactor(secrets)) for name, part in parts.items()}
+        return {name: shown_config(part, Redactor(secrets), names) for name, part in parts.items()}
 
     @contextmanager
     def failing_for_airflow(self, spec: RunSpec | None = None) -> Iterator[None]:

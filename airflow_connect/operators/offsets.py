@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_connect.airflow.rendering import ensure_rendered
 from airflow_connect.counting import counted
+from airflow_connect.errors import ConfigError
 from airflow_connect.operators.connector_task import ConnectorTask, redactor_of
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class SetOffsetsOperator(_AlteringTask):
         offsets: of a sink: one position for all partitions (`earliest`, `latest`, a time in ISO 8601, an offset), or
             `{"topic-0": position}`. A time is the first record at or after it. Of a source, and of a sink if you like:
             the list of Kafka Connect's REST API, `[{"partition": {...}, "offset": {...}}]`. None deletes an offset.
-            Partitions that are not named keep their offsets. Templated.
+            Partitions that are not named keep their offsets. Templated; a template must not become None.
         kwargs: `config` or `config_file`, `worker`, `kafka_conn_id`, `aws_conn_id`, `worker_conn_id` and `db_conn_id`
             as for `ConnectorOperator`, and what every operator has.
 
@@ -62,11 +64,20 @@ class SetOffsetsOperator(_AlteringTask):
         """Keep the arguments."""
         super().__init__(**kwargs)
         self.offsets = offsets
+        self._written = offsets
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Alter the offsets."""
         from airflow_connect.runtime.driver.offsets.altering import set_offsets
 
+        with self.failing_for_airflow():
+            ensure_rendered(self._written, self.offsets, "offsets")
+            if self.offsets is None:
+                raise ConfigError(
+                    f"Task {self.task_id!r} has no offsets.",
+                    config_path="offsets",
+                    suggestion="Give them. To delete all offsets of the connector, use ResetOffsetsOperator.",
+                )
         return self.alter(context, lambda spec: set_offsets(spec, self.offsets))
 
 
@@ -78,7 +89,7 @@ class ResetOffsetsOperator(_AlteringTask):
 
     Args:
         partitions: which: `["topic-0", ...]` of a sink, `[{...}, ...]` (source partitions) of a source; None: all.
-            Templated.
+            Templated; a template must not become None.
         kwargs: as for `SetOffsetsOperator`.
 
     Returns (XCom):
@@ -91,9 +102,19 @@ class ResetOffsetsOperator(_AlteringTask):
         """Keep the arguments."""
         super().__init__(**kwargs)
         self.partitions = partitions
+        self._written = partitions
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Delete the offsets."""
         from airflow_connect.runtime.driver.offsets.altering import reset_offsets
 
+        with self.failing_for_airflow():
+            ensure_rendered(self._written, self.partitions, "partitions")
+            if isinstance(self.partitions, (str, Mapping)):
+                raise ConfigError(
+                    f"The partitions of task {self.task_id!r} are {self.partitions!r}, which is not a list.",
+                    config_path="partitions",
+                    suggestion='Write ["topic-0"], or use render_template_as_native_obj=True for a template that'
+                    " gives a list.",
+                )
         return self.alter(context, lambda spec: reset_offsets(spec, self.partitions))

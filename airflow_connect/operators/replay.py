@@ -36,7 +36,8 @@ class ReplayOperator(ConnectorOperator):
             stays and counts as written. One with other bytes is never replaced: the task fails with
             `publish.conflict`. Objects with other names hold the same records a second time, so remove those of the
             range first. The range may not go beyond what the connector has copied.
-        replay_id: last part of the name `<connector>-replay-<replay_id>`. None: one per DAG run and task. Templated.
+        replay_id: last part of the name `<connector>-replay-<replay_id>`. None (or an empty text): one per DAG run and
+            task. Templated.
         kwargs: as for `ConnectorOperator`; `add_assets` is False by default.
 
     Returns (XCom):
@@ -74,9 +75,10 @@ class ReplayOperator(ConnectorOperator):
         from airflow_connect.runtime.driver.offsets.replaying import Replay, replay_spec
 
         spec = super()._spec(context)
-        replay_id = self.replay_id or _id_of(context)
+        # A template renders None as text.
+        replay_id = _id_of(context) if self.replay_id in (None, "", "None") else self.replay_id
         name = f"{spec.connector.get('name')}-replay-{replay_id}"
-        until = None if self.until in ("", "None") else self.until  # A template renders None as text.
+        until = None if self.until in ("", "None") else self.until
         wanted = Replay(name, self.start, until, self.into or {}, allow_same_place=self.allow_same_place)
         return replay_spec(spec, wanted)
 

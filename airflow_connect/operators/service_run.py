@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
 
-from airflow_connect.airflow.outcome import driver_failure, error_of
+from airflow_connect.airflow.outcome import KILLED, driver_failure, error_of
 from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import ConnectError, TaskFailedError
 from airflow_connect.hooks.connect_driver import ConnectDriverHook
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 WAIT_EVERY_S = 1.0
 END_WITHIN_S = 4.0
 """Airflow sends SIGKILL five seconds after SIGTERM."""
-KILLED = (
-    "The task was killed, and so was its run at the driver service. What it had not committed is left to the next run."
-)
 _LOG = Callable[..., None]
 
 
@@ -129,7 +126,7 @@ class ServiceRun:
 
     def _lost(self, why: str) -> TaskFailedError:
         return TaskFailedError(
-            f"Run {self.run_id} was lost at the driver service, and has committed nothing. {why}".rstrip(),
+            f"Run {self.run_id} was lost at the driver service, and its history has no end of it. {why}".rstrip(),
             code="driver_service.run_lost",
             suggestion="The next attempt resumes after the last committed run.",
         )
@@ -145,7 +142,7 @@ def _ended_without_report(view: RunView) -> ConnectError:
     }
     if view.ended_by in why:
         return TaskFailedError(
-            f"The driver service ended run {view.run_id}, {why[view.ended_by]}. It has committed nothing.",
+            f"The driver service ended run {view.run_id}, {why[view.ended_by]}.",
             code="driver_service.run_ended",
             suggestion="The next attempt resumes after the last committed run. Check that a triggerer runs; with "
             "--lease, the service waits longer for one.",

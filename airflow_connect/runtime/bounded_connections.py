@@ -1,4 +1,8 @@
-"""Connections that end: uvicorn waits without a limit for a request, for its head, and for a client to read."""
+"""Connections that end: uvicorn waits without a limit for a request, for its head, and for a client to read.
+
+Above `MOST_IDLE` connections of a server that are not being answered, a new one closes the one that has been idle for
+longest. So clients that open connections and send nothing do not keep others out.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,23 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import cache
+from itertools import count
 from typing import Any
 
 HEAD_WITHIN_S = 30.0
 """For TLS, the pause before a request, and its head. Bodies have a limit of their own: `BODY_WITHIN_S`."""
 BODY_WITHIN_S = 30.0
 """For the body of a request."""
+MOST_IDLE = 500
+"""Connections of a server whose request has not arrived; less than its `limit_concurrency`, above which it answers 503."""
 READ_WITHIN_S = 60.0
 """For a client to take some of what was sent to it."""
 MOST_HEAD_BYTES = 64 << 10
 TOO_LARGE = 431
 """Request Header Fields Too Large (RFC 6585)."""
 _BESIDE_A_HEADER = len(": \r\n")
+_turns = count()
+"""Order in which connections became idle: the clock of a loop stands still during one of its turns."""
 _Asgi = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
 
 
@@ -66,6 +75,8 @@ class Bounded:
     transport: Any
     loop: asyncio.AbstractEventLoop
     cycle: Any
+    connections: set[Any]
+    _idle_since: int | None = None
     _waiting: asyncio.TimerHandle | None = None
     _sending: asyncio.TimerHandle | None = None
     _head_bytes = 0
@@ -73,12 +84,15 @@ class Bounded:
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for the first request."""
         super().connection_made(transport)  # type: ignore[misc]
+        self._idle_since = next(_turns)
+        self._make_room()
         self._wait()
 
     def data_received(self, data: bytes) -> None:
         """Look whether a request has begun to be answered."""
         super().data_received(data)  # type: ignore[misc]
         if self._is_answering():
+            self._idle_since = None
             self._end_waiting()
             return
         self._head_bytes += len(data)
@@ -86,6 +100,12 @@ class Bounded:
             self.transport.close()
         elif self._waiting is None:
             self._wait()
+
+    def on_response_complete(self) -> None:
+        """The connection is idle again, unless the client has sent its next request already."""
+        super().on_response_complete()  # type: ignore[misc]
+        if not self._is_answering():
+            self._idle_since = next(_turns)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""
@@ -113,6 +133,15 @@ class Bounded:
         if self._sending is not None:
             self._sending.cancel()
             self._sending = None
+
+    def _make_room(self) -> None:
+        if len(self.connections) <= MOST_IDLE:
+            return
+        idle = [known for known in self.connections if known._idle_since is not None]
+        if len(idle) > MOST_IDLE:
+            oldest = min(idle, key=lambda known: known._idle_since)
+            oldest._idle_since = None
+            oldest.transport.abort()  # With TLS, `close` would wait for the client.
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete

@@ -313,7 +313,7 @@ def test_task_marked_failed_ends_driver_and_jvm_and_nothing_is_committed(deploy:
     run.set_task_state("copy", "failed")
     wait_until(lambda: processes_of(token) == [], "driver, JVM and workers to be gone", 30)
     assert run.wait() == "failed"
-    run.wait_for_message("copy", "The task was killed. Nothing was committed")
+    run.wait_for_message("copy", "The task was killed, and so was its run.")
     assert (pipeline.sink.keys(), pipeline.sink.offsets()) == ([], {})
 
     again = pipeline.trigger()

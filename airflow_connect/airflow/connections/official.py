@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -60,6 +61,14 @@ def get_connection(conn_id: str) -> Connection:
     try:
         return BaseHook.get_connection(conn_id)
     except AirflowNotFoundException as error:
+        variable = f"AIRFLOW_CONN_{conn_id.upper()}"
+        if os.environ.get(variable):  # Airflow hides the reason, which would quote the connection.
+            raise ConfigError(
+                f"Airflow cannot read connection {conn_id!r} from the environment variable {variable}.",
+                code="airflow.connection_missing",
+                suggestion="Its value is neither a JSON object that is complete and has known members only"
+                ' ({"conn_type": "kafka", "extra": {...}}), nor a URI with percent-encoded parts.',
+            ) from error
         raise ConfigError(
             f"Airflow has no connection called {conn_id!r}.",
             code="airflow.connection_missing",

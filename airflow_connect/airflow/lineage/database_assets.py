@@ -27,6 +27,7 @@ _TOPIC = "${topic}"
 _PORTS = {"postgresql": 5432, "mysql": 3306}
 _QUOTES = {"mysql": "`"}
 _REGEX_CHARACTERS = re.compile(r"[\[\](){}*+?^$|]|\\[^.]")
+_PARAMETER = re.compile(r"[;?&][\w.-]+=")
 _DEFAULT_SCHEMA = "public"
 
 
@@ -123,7 +124,8 @@ def _place(url: str) -> Place | None:
         place = place_of(url)
     except ConfigError:
         return None
-    return place if place.name else None
+    # `;password=...` is how other databases write parameters; here it is part of the name, and assets are not secret.
+    return place if place.name and not _PARAMETER.search(place.name) else None
 
 
 def _parts(name: str, mark: str) -> list[str]:

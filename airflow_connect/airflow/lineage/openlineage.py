@@ -164,8 +164,11 @@ def _written_counts(report: RunReport | None, asset: Asset, outlets: list[Asset]
         return {"outputStatistics": statistics.OutputStatisticsOutputDatasetFacet(rowCount=count)}
     if len(outlets) != 1:
         return {}
+    more = report.recovered  # The run that had copied them has told nobody.
     whole = statistics.OutputStatisticsOutputDatasetFacet(
-        rowCount=report.records, size=report.size_bytes, fileCount=report.files
+        rowCount=report.records + more.get("records", 0),
+        size=report.size_bytes + more.get("size_bytes", 0),
+        fileCount=report.files + more.get("files", 0),
     )
     return {"outputStatistics": whole}
 

@@ -17,7 +17,7 @@ from airflow_connect.config.resolved.client_layers import consumer_group
 from airflow_connect.config.resolved.sink import ConverterConfig, SinkConnectorConfig, effective_converter
 from airflow_connect.config.resolved.worker import WorkerConfig
 from airflow_connect.documentation import page_url
-from airflow_connect.errors import ConfigError
+from airflow_connect.errors import ConfigError, ConnectError
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,17 @@ class ResolvedConfig:
     consumer_group: str = ""
     transactional_id: str = ""
     notes: tuple[str, ...] = ()
+
+
+def secret_names(raw: Mapping[str, Any]) -> frozenset[str]:
+    """Keys of type PASSWORD of a connector and its transformations; none if its class is not installed here.
+
+    Their names need not suggest a secret: `query.masked` of the JDBC source, or a key of somebody else's connector.
+    """
+    try:
+        return connector_definition(raw).secret_names
+    except ConnectError:
+        return frozenset()
 
 
 def connector_definition(raw: Mapping[str, Any]) -> ConfigDef:

@@ -198,7 +198,7 @@ class StateTopics:
                 self.open()
             tries = Retry(Backoff(0.01, longest_s=0.25, jitter=Jitter.WHOLE), retries=MOST_ATTEMPTS - 1)
             while True:
-                writer = TransactionalWriter(self._settings.producer, f"connect-cluster-{self._settings.group_id}")
+                writer = TransactionalWriter(self._settings.producer, transactional_id(self._settings))
                 try:
                     writer.fence()
                     self._is_writing = True
@@ -294,6 +294,11 @@ class StateTopics:
             self._state.config.take(key, value, message.offset())
         else:
             self._state.status.take(key, value)
+
+
+def transactional_id(settings: ControlSettings) -> str:
+    """Of every change. Source: DistributedConfig.transactionalProducerId, the leader of Kafka Connect's workers."""
+    return f"connect-cluster-{settings.group_id}"
 
 
 def _refuse_several_partitions(config: CompactedTopic, found: int | None) -> None:

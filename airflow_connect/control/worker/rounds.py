@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.config.resolved.loading import secret_names
 from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.herder.recording import topics_of
 from airflow_connect.control.metrics.run_counts import RunCounts
@@ -210,7 +211,7 @@ class Rounds:
     def _run(self, running: Running) -> Ended:
         """Run a connector and record the result."""
         due = running.due
-        redact = Redactor(secret_values(due.config))
+        redact = Redactor(secret_values(due.config, secret_names=secret_names(due.config)))
         report: RunReport | None
         error: dict[str, Any] | None
         heard = Heard()

@@ -167,7 +167,7 @@ def _state_topics(worker: Mapping[str, Any]) -> Iterator[Check]:
     there = [name for name in dict.fromkeys(wanted) if _exists(admin, name)]
     missing = {topic: ops for topic, ops in missing_on_topics(admin, there, ("READ", "WRITE")).items() if ops}
     if there:
-        yield from _told_permissions("permissions on state topics", missing, ", ".join(there), "READ and WRITE")
+        yield from told_permissions("permissions on state topics", missing, ", ".join(there), "READ and WRITE")
     absent = [name for name in dict.fromkeys(wanted) if name not in there]
     if absent:
         yield Check("state topics", f"{', '.join(absent)} will be created by the first run that needs it.")
@@ -179,7 +179,8 @@ def _exists(admin: Any, topic: str) -> bool:
     return partition_count(admin, topic) is not None
 
 
-def _told_permissions(did: str, missing: Mapping[str, list[str]], where: str, what: str) -> Iterator[Check]:
+def told_permissions(did: str, missing: Mapping[str, list[str]], where: str, what: str) -> Iterator[Check]:
+    """A check for each place with missing operations; or one that says that `what` is permitted at `where`."""
     for place, operations in missing.items():
         yield Check(
             did,
@@ -204,7 +205,8 @@ def _registries_of(spec: RunSpec) -> Iterator[Check]:
 def _topics_of(spec: RunSpec) -> Iterator[Check]:
     from airflow_connect.runtime.driver.source.configuration import is_source
 
-    did = f"{spec.connector.get('name')}: topics and group"
+    name = spec.connector.get("name")
+    did = f"{name}: topics and group"
     if is_source(spec):
         return
     from airflow_connect.kafka.admin.permissions import missing_on_group, missing_on_topics
@@ -219,8 +221,16 @@ def _topics_of(spec: RunSpec) -> Iterator[Check]:
         group = configuration.resolved.consumer_group
         missing[f"group {group}"] = missing_on_group(kafka.admin, group, ("READ", "DESCRIBE"))
         kafka.ensure_group_empty()
+        queue = configuration.dead_letter_topic
+        queue_exists = bool(queue) and _exists(kafka.admin, queue)
+        refused = missing_on_topics(kafka.admin, [queue], ("WRITE", "DESCRIBE")) if queue_exists else {}
     wanted = {place: operations for place, operations in missing.items() if operations}
-    yield from _told_permissions(did, wanted, f"{', '.join(topics)} and group {group}", "READ and DESCRIBE")
+    yield from told_permissions(did, wanted, f"{', '.join(topics)} and group {group}", "READ and DESCRIBE")
+    if queue_exists:
+        refused = {place: operations for place, operations in refused.items() if operations}
+        yield from told_permissions(f"{name}: dead letter queue", refused, queue, "WRITE and DESCRIBE")
+    elif queue:
+        yield Check(f"{name}: dead letter queue", f"{queue} will be created by the first run that copies something.")
 
 
 def _checks_of(check: Callable[[RunSpec], Iterator[tuple[str, str, str, bool]]], spec: RunSpec) -> Iterator[Check]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from airflow_connect.api.config.references import ResolvedReferences
+from airflow_connect.config.resolved.loading import secret_names
 from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import ConnectError, UnavailableError
 from airflow_connect.runtime.driver.process import DriverProcess
@@ -24,6 +25,7 @@ MOST_ENTRIES = 2000
 MOST_AT_ONCE = 500
 """Events and lines that one look returns of a run."""
 _TASK = ("dag_id", "dag_run_id", "task_id", "map_index")
+_CLUSTER = ("bootstrap.servers", "group.id")
 
 
 class Driver(Protocol):
@@ -48,7 +50,8 @@ class DrivenRun:
 
     Attributes:
         run_id: of the run.
-        task: the Airflow task instance that it is for, whatever the attempt; None: none is named.
+        task: the Airflow task instance that it is for, whatever the attempt, and the connector that it runs; None: no
+            task is named. Two installations of Airflow have task instances of the same name.
         work: a digest of what the run does. Two attempts of a task with the same one do the same.
         attempt: the run id of the request that asked for it last: of a later attempt of the task if that took it over.
         asked_at: when somebody asked after it last, by the service's clock.
@@ -123,7 +126,10 @@ class DrivenRun:
                 self._finish(RunView(self.run_id, RunState.ENDED, self._lease_s, self._ended_by), clock())
                 return
             self._state = RunState.RUNNING
-        redact = Redactor(secret_values(spec.connector, spec.worker, _aws_secrets(spec)), _references(spec))
+        known = secret_values(
+            spec.connector, spec.worker, _aws_secrets(spec), secret_names=secret_names(spec.connector)
+        )
+        redact = Redactor(known, _references(spec))
         name = str(spec.connector.get("name") or "")
         try:
             view = self._driven(spec, redact, start)
@@ -201,7 +207,9 @@ def _not_started(error: OSError) -> ConnectError:
 
 def _task_of(spec: RunSpec) -> tuple[str, ...] | None:
     found = tuple(str(spec.origin.get(name) or "") for name in _TASK)
-    return found if all(found[:3]) else None
+    if not all(found[:3]):
+        return None
+    return (*found, str(spec.connector.get("name") or ""), *(str(spec.worker.get(key) or "") for key in _CLUSTER))
 
 
 def _digest(spec: RunSpec, key: bytes) -> str:

@@ -142,12 +142,12 @@ class SparkEngine:
         if ended:
             return TaskFailedError(
                 f"The JVM of Spark {ended} while a job used it.",
-                suggestion="Nothing was committed, and the next run starts another JVM. If nobody ended it, the memory"
+                suggestion="The next run starts another JVM, and resumes after what was committed. If nobody ended it, the memory"
                 " of the machine may not be enough: see the log of the system.",
             )
         return TaskFailedError(
             f"The Spark job failed: {self._redact(_reason(text))}.",
-            suggestion="See the Spark log for details. Nothing was committed, and running again is safe.",
+            suggestion="See the Spark log for details. Running again is safe: it resumes after what was committed.",
         )
 
     @contextmanager

@@ -78,6 +78,13 @@ def progress_line(event: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
+def _counts(recovered: Mapping[str, int]) -> str:
+    if not recovered:
+        return ""
+    files = f" in {plural(recovered['files'], 'file')}" if recovered["files"] else ""
+    return f": {plural(recovered['records'], 'record')}{files}"
+
+
 def report_line(report: RunReport) -> str:
     """The outcome in one sentence."""
     seconds = format_seconds((report.ended_ms - report.started_ms) / 1000)
@@ -85,7 +92,8 @@ def report_line(report: RunReport) -> str:
         return f"{report.connector or 'The connector'} failed after {seconds}."
     if report.source is not None:
         return source_report_line(report)
-    recovered = f" Run {report.recovered_run_id} was finished first." if report.recovered_run_id else ""
+    finished = f" Run {report.recovered_run_id} was finished first{_counts(report.recovered)}."
+    recovered = finished if report.recovered_run_id else ""
     if report.status == "empty":
         return f"{report.connector}: nothing to copy, {seconds}.{recovered}{_complete(report)}"
     # A sink that writes rows or documents has no files.

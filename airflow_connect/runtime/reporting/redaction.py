@@ -76,15 +76,23 @@ class Redactor:
         return text
 
 
-def shown_config(config: Mapping[str, Any], redact: Redactor) -> dict[str, Any]:
-    """A configuration for people: secrets are hidden, even short ones; references stay."""
-    return {key: _shown(key, value, redact) for key, value in config.items()}
+def shown_config(config: Mapping[str, Any], redact: Redactor, names: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """A configuration for people: secrets are hidden, even short ones; references stay.
+
+    Args:
+        config: to be shown.
+        redact: hides secrets inside other values.
+        names: keys of type PASSWORD, in addition to those with names that suggest a secret.
+    """
+    return {key: _shown(value, redact, names, key in names or is_secret_name(key)) for key, value in config.items()}
 
 
-def _shown(key: str, value: Any, redact: Redactor) -> Any:
+def _shown(value: Any, redact: Redactor, names: frozenset[str], is_secret: bool) -> Any:
     if isinstance(value, Mapping):
-        return shown_config(value, redact)
+        return shown_config(value, redact, names)
+    if isinstance(value, (list, tuple)):
+        return [_shown(inner, redact, names, is_secret) for inner in value]
     if value is None or isinstance(value, (bool, int, float)):
-        return HIDDEN if value is not None and is_secret_name(key) else value
+        return HIDDEN if value is not None and is_secret else value
     text = str(value)
-    return HIDDEN if is_secret_name(key) and not is_reference(text) else redact(text)
+    return HIDDEN if is_secret and not is_reference(text) else redact(text)

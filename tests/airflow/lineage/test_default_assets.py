@@ -134,6 +134,7 @@ SHOP = "postgres://db.example.com:5432/shop"
         (SINK | {"connection.url": ""}, []),
         (SINK | {"connection.url": "jdbc:db2://h/shop"}, []),
         (SINK | {"connection.url": "jdbc:sqlserver://h;databaseName=shop"}, []),
+        (SINK | {"connection.url": "jdbc:postgresql://h/shop;password=opensesame1"}, []),
         (
             SINK | {"connection.url": "postgresql+psycopg2://me:opensesame1@db/shop"},
             ["postgres://db:5432/shop/public/orders"],

@@ -22,7 +22,7 @@ PAGE = (Path(__file__).parents[3] / "docs/how-to/use-in-your-airflow.md").read_t
 S3 = {"name": "copy", "connector.class": "S3SinkConnector", "topics": "t", "s3.bucket.name": "lake"}
 SINK = RunReport(
     "orders", "r1", "done", 0, 1500, records=7, filtered=2, dead_lettered=1, files=3, size_bytes=99,
-    recovered_run_id="r0", phases_ms={"copy": 20},
+    recovered_run_id="r0", recovered={"records": 5, "files": 1, "size_bytes": 50}, phases_ms={"copy": 20},
 )  # fmt: skip
 
 
@@ -199,7 +199,8 @@ def test_text_says_what_is_not_as_it_should_be() -> None:
     (text,) = texts(summary_of(SINK))
     assert text == (
         "Finished: d.t, manual, try 1\n"
-        "orders: 7 records, 3 files, 99 B in 1.5 s; 1 record in the dead letter queue. Run r1."
+        "orders: 7 records, 3 files, 99 B in 1.5 s; 1 record in the dead letter queue; run r0 was finished first: 5"
+        " records. Run r1."
     )
 
 

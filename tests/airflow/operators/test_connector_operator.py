@@ -136,6 +136,19 @@ def test_secrets_are_masked_in_rendered_fields_and_log(
         assert secret not in printed
 
 
+def test_key_of_type_password_is_masked_whatever_its_name(
+    dag_of: Callable[..., Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    from airflow.models.renderedtifields import RenderedTaskInstanceFields
+
+    hidden = "select ssn from patients"
+    config = {"fake": "echo", "connector.class": "JdbcSourceConnector", "query.masked": hidden}
+    dag_run = dag_of(config).test(logical_date=None)
+    rendered = RenderedTaskInstanceFields.get_templated_fields(dag_run.get_task_instance("copy"))
+    assert hidden not in json.dumps(rendered) + "".join(capfd.readouterr())
+    assert rendered["resolved_config"]["connector"]["query.masked"] in ("[hidden]", "***")
+
+
 def test_secret_of_digits_is_masked_although_it_is_a_number(
     dag_of: Callable[..., Any], capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -297,6 +310,18 @@ def test_missing_connection_fails_without_a_retry(
     dag_run = dag_of({"fake": "copy"}, retries=2, more='aws_conn_id="nowhere"').test(logical_date=None)
     assert tries(dag_run) == ("failed", 1)
     assert "Airflow has no connection called 'nowhere'" in "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize("value", ['{"conn_type": "aws", "password": "opensesame1"', "aws://u:opensesame1@[::1"])
+def test_connection_of_the_environment_that_airflow_cannot_read_is_not_called_missing(
+    dag_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], value: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_BROKEN", value)
+    dag_run = dag_of({"fake": "copy"}, retries=2, more='aws_conn_id="broken"').test(logical_date=None)
+    assert tries(dag_run) == ("failed", 1)
+    printed = "".join(capfd.readouterr())
+    assert "Airflow cannot read connection 'broken' from the environment variable AIRFLOW_CONN_BROKEN" in printed
+    assert "opensesame1" not in printed
 
 
 @pytest.mark.parametrize(

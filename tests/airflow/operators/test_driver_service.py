@@ -215,6 +215,17 @@ def deferral(task: ConnectorOperator, context: Any) -> TaskDeferred:
     return raised.value
 
 
+def test_configuration_that_waits_with_the_task_keeps_its_lists(unique_name: str) -> None:
+    config = {"fake": "empty", "topics": ["a", "b"], "tokens": [SECRET, "${env:T}"]}
+    found = deferral(operator(config), context_of(unique_name)).trigger.connector
+    assert (found["topics"], found["tokens"]) == (["a", "b"], ["[hidden]", "${env:T}"])
+
+
+def test_key_of_type_password_whose_name_does_not_say_so_is_no_argument_of_the_trigger(unique_name: str) -> None:
+    config = {"fake": "empty", "connector.class": "JdbcSourceConnector", "query.masked": "pin"}
+    assert deferral(operator(config), context_of(unique_name)).trigger.connector["query.masked"] == "[hidden]"
+
+
 def test_attempt_after_a_lost_worker_finds_the_run_and_takes_its_outcome(unique_name: str, hanging: Hanging) -> None:
     config, pids = hanging
     first = deferral(operator(config), context_of(unique_name))
@@ -280,7 +291,7 @@ def test_time_of_the_task_goes_with_the_trigger_and_fails_the_task(unique_name: 
     [
         (
             {"state": "lost", "why": "It was restarted."},
-            "was lost at the driver service, and has committed nothing. It was",
+            "was lost at the driver service, and its history has no end of it. It was",
         ),
         ({"state": "ended"}, "was lost at the driver service"),
     ],

@@ -70,6 +70,38 @@ def test_wrong_position_fails_without_a_retry_and_names_the_partition(
     assert f"Offset 11 of {copied.topic}-0 is outside the log, which holds [0, 10)" in "".join(capfd.readouterr())
 
 
+EMPTY = """
+from airflow.sdk import DAG, Param, TriggerRule
+from airflow_connect.operators.offsets import ResetOffsetsOperator, SetOffsetsOperator
+
+CONNECTOR = {{"config": {config!r}, "worker": {worker!r}, "kafka_conn_id": None, "trigger_rule": TriggerRule.ALL_DONE}}
+with DAG({dag_id!r}, schedule=None, render_template_as_native_obj={native}, params={{"where": Param(None)}}):
+    one = SetOffsetsOperator(task_id="one", offsets="{{{{ params.where }}}}", **CONNECTOR)
+    each = SetOffsetsOperator(task_id="each", offsets={{"{topic}-0": "{{{{ params.where }}}}"}}, **CONNECTOR)
+    some = ResetOffsetsOperator(task_id="some", partitions="{{{{ params.where }}}}", **CONNECTOR)
+    none = ResetOffsetsOperator(task_id="none", partitions="{{{{ [] }}}}", **CONNECTOR)
+    one >> each >> some >> none
+"""
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "text"])
+def test_empty_field_of_the_trigger_form_deletes_no_offsets(
+    copied: LocalSink, load_dag: LoadDag, unique_name: str, capfd: pytest.CaptureFixture[str], native: bool
+) -> None:
+    names = {"dag_id": unique_name, "config": copied.connector(), "worker": copied.worker(), "topic": copied.topic}
+    run = load_dag(EMPTY.format(**names, native=native)).test(logical_date=None)
+    states = {instance.task_id: instance.state for instance in run.get_task_instances()}
+    assert states == {"one": "failed", "each": "failed", "some": "failed", "none": "success" if native else "failed"}
+    printed = "".join(capfd.readouterr())
+    if native:
+        assert "offsets is a template that has become None" in printed
+        assert f"offsets of {copied.topic}-0 is a template that has become None" in printed
+        assert "partitions is a template that has become None" in printed
+    else:
+        assert "The partitions of task 'some' are 'None', which is not a list" in printed
+    assert copied.offsets() == {0: 10}
+
+
 @pytest.fixture
 def page_connector(copied: LocalSink, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalSink]:
     """The connector of the page's DAGs."""

@@ -47,6 +47,14 @@ def test_failed_run_raises_what_the_error_tree_says(kind: type[errors.ConnectErr
     assert "It broke. Mend it." in str(raised)
 
 
+def test_callbacks_get_the_exception_without_secrets() -> None:
+    error = errors.UnavailableError("No login with s3cretword.", suggestion="Is it s3cretword?").to_json()
+    raised = run_failure(
+        RunReport("c", "r", "failed", 0, 1, error=error), lambda text: text.replace("s3cretword", "[hidden]")
+    )
+    assert str(raised) == "No login with [hidden]. Is it [hidden]?"
+
+
 def test_error_of_an_unknown_type_is_taken_by_its_retriability() -> None:
     error = {"type": "StoppedError", "code": "run.stopped", "message": "Stopped.", "retriable": True}
     raised = run_failure(RunReport("c", "r", "failed", 0, 1, error=error))

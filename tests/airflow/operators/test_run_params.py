@@ -54,6 +54,15 @@ def test_invalid_value_is_refused_even_without_a_form(key: str, value: Any) -> N
     assert caught.value.config_path == key
 
 
+@pytest.mark.parametrize("passed_on", [{}, {"run.max.records": None}, {"run.max.records": 7}])
+def test_limit_that_airflow_does_not_pass_on_is_not_ignored(passed_on: dict[str, Any]) -> None:
+    """With `[core] dag_run_conf_overrides_params = False`, the conf would have no effect."""
+    with pytest.raises(ConfigError, match=r"sets run\.max\.records to 5") as caught:
+        chosen_limits(passed_on, {"run.max.records": 5}, RUN_KEYS)
+    assert caught.value.code == "airflow.conf_ignored"
+    assert chosen_limits(passed_on, {"run.max.records": passed_on.get("run.max.records")}, RUN_KEYS) is not None
+
+
 def test_conf_key_of_another_task_is_accepted_when_declared() -> None:
     assert chosen_limits({"report": "x"}, {"report": "x"}, ("report",)) == {}
 

@@ -124,6 +124,59 @@ def test_plan_of_another_connector_is_refused(
     )
 
 
+BRANCH = """
+    @task.branch
+    def choose():
+        return "other"
+
+    EmptyOperator(task_id="other")
+    choose() >> [dag.get_task("other"), group]
+"""
+
+
+@pytest.mark.parametrize("more", ["", "approval=True, "], ids=["plan", "approval"])
+def test_group_on_a_branch_that_is_not_taken_copies_nothing(
+    sink: LocalSink, load_dag: LoadDag, unique_name: str, told: list[dict[str, Any]], more: str
+) -> None:
+    imports = "from airflow.sdk import task\nfrom airflow.providers.standard.operators.empty import EmptyOperator\n"
+    text = source(sink, unique_name, more).replace("    ConnectorTaskGroup(", "    group = ConnectorTaskGroup(")
+    run = load_dag(imports + text.replace("params=run_params()):", "params=run_params()) as dag:") + BRANCH).test(
+        logical_date=None
+    )
+    states = {instance.task_id: instance.state for instance in run.get_task_instances()}
+    assert {state for name, state in states.items() if name.startswith("orders.")} == {"skipped"}
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        ("{{ ti.xcom_pull(task_ids='nobody') }}", "got a str instead"),
+        ("{{ none }}", "got none instead"),
+    ],
+)
+def test_copy_that_gets_no_plan_is_not_a_copy_without_bounds(
+    sink: LocalSink,
+    load_dag: LoadDag,
+    unique_name: str,
+    told: list[dict[str, Any]],
+    capfd: pytest.CaptureFixture[str],
+    plan: str,
+    words: str,
+) -> None:
+    text = source(sink, unique_name)
+    if words == "got none instead":
+        text = text.replace("schedule=None", "schedule=None, render_template_as_native_obj=True")
+    dag = load_dag(text)
+    copy = dag.get_task("orders.copy")
+    copy.plan, copy.retries = plan, 1
+    run = dag.test(logical_date=None)
+    instance = run.get_task_instance("orders.copy")
+    assert (instance.state, instance.try_number) == ("failed", 1)
+    assert f"The task is bound to a plan, and {words}" in "".join(capfd.readouterr())
+    assert told == []
+
+
 def test_approval_without_the_standard_provider_says_what_to_install(
     sink: LocalSink, unique_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ Brokers with too few replicas: tests/integration/runtime/source/test_cluster.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -20,6 +21,9 @@ from confluent_kafka.admin import (
 )
 
 from airflow_connect.api.offsets import OffsetRange
+from airflow_connect.control.doctor import check_installation
+from airflow_connect.control.settings import ControlSettings
+from airflow_connect.control.state.topics import StateTopics
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.errors import AccessError
 from airflow_connect.kafka.admin.permissions import missing_on_group, missing_on_topics
@@ -30,10 +34,13 @@ from airflow_connect.kafka.writing import missing_topics
 from airflow_connect.kafka.writing.produced import ProducedColumns, ProducedRecord
 from airflow_connect.kafka.writing.task_producer import TaskProducer
 from airflow_connect.kafka.writing.transactions import CommitUnknownError, TransactionalWriter
-from airflow_connect.observe.inspecting.doctor import examine
+from airflow_connect.observe.inspecting.doctor import Check, examine
+from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.testing.topics import Topics
+from tests.support.copies.local import local_sink
 from tests.support.copies.refused_units import answer_to_a_record, problems
 from tests.support.kafka_data import create_topic, delete_topic
+from tests.support.servers.rest import worker_of
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -198,3 +205,31 @@ def test_what_is_not_permitted_is_named_before_a_run_needs_it(guarded: KafkaBrok
     found = {check.did: check for check in examine(worker, [], deep=True)}["permissions on state topics"]
     assert (found.is_ok, found.found) == (False, f"WRITE on {CLOSED} is not permitted.")
     assert "--operation WRITE" in found.to_do
+
+
+def test_doctor_asks_for_the_dead_letter_queue_and_for_what_changes_of_connectors_need(
+    guarded: KafkaBroker, tmp_path: Path
+) -> None:
+    create_topic(guarded.bootstrap, "read")
+    sink = local_sink(guarded, tmp_path, "read", errors_tolerance="all", errors_deadletterqueue_topic_name=CLOSED)
+    worker = worker_of(guarded.bootstrap, "doctor")
+    checks = {check.did: check for check in examine(worker, [RunSpec(sink.connector(), worker)], deep=True)}
+    found = checks[f"{sink.name}: dead letter queue"]
+    assert (found.is_ok, found.found) == (False, f"WRITE on {CLOSED} is not permitted.")
+
+    topics = StateTopics(ControlSettings.from_worker(worker))
+    topics.open()
+    assert change_of(worker).is_ok
+    admin, name = admin_client({"bootstrap.servers": guarded.bootstrap}), "connect-cluster-doctor"
+
+    def is_denied() -> bool:
+        return any(one.name == name for one in admin.describe_acls(FILTER).result(30))
+
+    deny(guarded, ResourceType.TRANSACTIONAL_ID, name, AclOperation.WRITE, is_denied)
+    denied = change_of(worker)
+    assert not denied.is_ok and name in denied.found
+    assert f"--transactional-id {name}" in denied.to_do
+
+
+def change_of(worker: dict[str, str]) -> Check:
+    return next(check for check in check_installation(worker) if check.did == "changes of connectors")

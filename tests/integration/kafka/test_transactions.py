@@ -244,7 +244,9 @@ def test_offsets_of_a_transaction_that_stays_open_give_up_by_name(
     one = writer()
     one._producer.begin_transaction()
     one._producer.send_offsets_to_transaction([KafkaPartition(*tp, 9)], group.metadata, 30)
-    with pytest.raises(UnavailableError, match=f"of group {unique_name} is still open.*of {tp} are.*UNSTABLE_OFFSET_COMMIT"):
+    with pytest.raises(
+        UnavailableError, match=f"of group {unique_name} is still open.*of {tp} are.*UNSTABLE_OFFSET_COMMIT"
+    ):
         read_committed_offsets(admin, unique_name, [tp])
     writer()  # the next fence ends it
     assert read_committed_offsets(admin, unique_name, [tp]) == {}

@@ -7,7 +7,7 @@ exactly_once/__init__.py, whose invariants are quoted here by number.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,7 @@ from airflow_connect.runtime.driver.sink.changed_topics import changed_topics
 from airflow_connect.runtime.driver.sink.dead_letters import Letters, letters_of
 from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
 from airflow_connect.runtime.driver.sink.lost_files import LostFiles
+from airflow_connect.runtime.driver.sink.run_state import RunState
 from airflow_connect.runtime.driver.sink.run_times import RunTimes, airflow_task, unannounced
 from airflow_connect.runtime.driver.sink.schemas_before import schemas_before
 from airflow_connect.runtime.driver.sink.set_back import earlier_offsets, facts_of, naming, set_back
@@ -57,36 +58,9 @@ from airflow_connect.runtime.reporting.skew import skew_notes
 from airflow_connect.runtime.settings import TaskSettings
 
 if TYPE_CHECKING:
-    from airflow_connect.api.publishing import LeftoverPattern
-    from airflow_connect.documents.time_progress import TimeDirectory
     from airflow_connect.runtime.driver.run_in_progress import Engine
     from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
     from airflow_connect.runtime.spec import Observer
-
-
-@dataclass(frozen=True, slots=True)
-class RunState:
-    """What one step of a run passes to the next; a step that changes something returns a new one.
-
-    Attributes:
-        connector: the connector's state record, as the journal has it or is to have it.
-        resweep: leftovers that later runs must sweep again.
-        is_stale: the journal's record must be replaced, even if there is nothing to copy.
-        complete: directories that this run announces as complete.
-        recovered_run_id: the run whose manifest this run has published, or "".
-        lag: as the plan found it; None: there is no plan yet.
-        must_sweep: this run has staged files that its manifest does not name.
-        notes: for the report, about what was recovered.
-    """
-
-    connector: ConnectorState
-    resweep: tuple[LeftoverPattern, ...] = ()
-    is_stale: bool = False
-    complete: tuple[TimeDirectory, ...] = ()
-    recovered_run_id: str = ""
-    lag: RunLag | None = None
-    must_sweep: bool = False
-    notes: tuple[str, ...] = ()
 
 
 class SinkRun(RunInProgress):
@@ -217,7 +191,7 @@ class SinkRun(RunInProgress):
         commits.commit(manifest, kafka.journal, letters.records, report.to_json(), state.connector, gone)
         after = replace(commits.state_after(manifest, state.connector), at_ms=now_ms())
         notes = (*state.notes, *manifest.notes, *replaced)
-        return replace(state, connector=after, recovered_run_id=manifest.run_id, notes=notes)
+        return replace(state, connector=after, recovered=manifest, notes=notes)
 
     def _give_up(self, kafka: KafkaSession, state: RunState, manifest: Manifest, name: str) -> RunState:
         """Close a manifest of which nothing is visible and nothing ever can be; its records are planned again."""
@@ -474,7 +448,7 @@ class SinkRun(RunInProgress):
         notes: Sequence[str] = (),
         committed: Mapping[Any, int] | None = None,
     ) -> RunReport:
-        offsets = manifest.offsets if manifest else (committed or {})
+        offsets = {**state.recovered_offsets, **(manifest.offsets if manifest else (committed or {}))}
         counts: dict[str, Any] = dict(manifest.counts) if manifest else {}
         return RunReport(
             connector=self._config.name,
@@ -484,6 +458,7 @@ class SinkRun(RunInProgress):
             ended_ms=now_ms(),
             delivery_guarantee=self._config.guarantee.name,
             recovered_run_id=state.recovered_run_id,
+            recovered=state.recovered_counts,
             **counts,
             tasks=len(reports),
             swept=self._staged.swept,

@@ -131,6 +131,18 @@ def test_next_attempt_of_a_task_finds_the_run_that_works(serve: Callable[..., Se
     assert list(service.drivers) == ["run-1"]
 
 
+def test_installations_whose_tasks_have_the_same_names_leave_each_other_alone(serve: Callable[..., Service]) -> None:
+    """Test and production have the same DAG with the same schedule, and so runs and tasks of the same names."""
+    service = serve()
+    for run_id, broker in (("of-test", "test:9092"), ("of-production", "production:9092")):
+        view = service.runs.start(spec(run_id, origin=ORIGIN, worker={"bootstrap.servers": broker}))
+        assert view.run_id == run_id
+    for run_id in ("of-test", "of-production"):
+        service.driver(run_id).report()
+        service.wait_for(run_id, RunState.ENDED)
+        assert service.drivers[run_id].kills == 1, "only after its own end"
+
+
 def test_attempt_that_another_one_has_followed_does_not_end_its_run(serve: Callable[..., Service]) -> None:
     """A task is cleared: its new attempt may have found the run before the old one is told to end it."""
     service = serve()

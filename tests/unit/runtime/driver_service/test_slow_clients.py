@@ -78,6 +78,28 @@ def test_service_answers_after_many_half_requests(url: str) -> None:
     assert answer.json()["running"] == 0
 
 
+def test_more_idle_connections_than_the_limit_close_the_oldest_and_keep_nobody_out(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("airflow_connect.runtime.bounded_connections.HEAD_WITHIN_S", 600)
+    monkeypatch.setattr("airflow_connect.runtime.bounded_connections.MOST_IDLE", 4)
+    place = urlsplit(url)
+    with contextlib.ExitStack() as open_ones:
+        slow = []
+        for _ in range(6):
+            slow.append(open_ones.enter_context(socket.create_connection((place.hostname or "", place.port or 0))))
+            slow[-1].sendall(b"GET /v1/service HTTP/1.1\r\n")
+            slow[-1].settimeout(20)
+        with httpx.Client(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=20) as kept:
+            for _ in range(2):  # The second request comes on the connection of the first.
+                assert kept.get(f"{url}/v1/service").json()["running"] == 0
+        for closed in slow[:2]:
+            with contextlib.suppress(ConnectionError):
+                assert closed.recv(1) == b""
+        slow[-1].sendall(f"Host: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
+        assert slow[-1].recv(1 << 16).startswith(b"HTTP/1.1 200")
+
+
 def test_body_nested_too_deeply_is_no_json(url: str) -> None:
     answer = httpx.put(
         f"{url}/v1/runs/a", content=b"[" * 200_000, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=20
