@@ -23,7 +23,7 @@ USER = "postgres"
 PROTOCOL_3 = 196608
 AUTHENTICATION_OK = b"R"
 OLD_PROCESSES_S = 60.0
-# Commits survive a crash of the server, not of the machine. A killed server leaves its shared memory where it is: in its
+# Commits survive a crash of the server, not of the machine. A killed server leaves its shared memory behind: in its
 # folder, which is removed, and not in /dev/shm.
 SETTINGS = {
     "fsync": "off",
