@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_connect.config.keys import connector as keys
+from airflow_connect.config.keys import sink as keys
 
 
 @dataclass(frozen=True, slots=True)

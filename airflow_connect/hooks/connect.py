@@ -207,10 +207,10 @@ class ConnectHook(BaseHook):
         """
         from airflow_connect.kafka.reading.dead_letters import LetterFilter
         from airflow_connect.runtime.driver.dead_letters.view import describe, find_letters
-        from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+        from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 
         with self._spec() as spec:
-            configuration = RunConfiguration.from_spec(spec)
+            configuration = SinkConfiguration.from_spec(spec)
             with configuration.references.hiding_errors():
                 wanted = LetterFilter(configuration.name, stage, error)
                 found = find_letters(configuration, wanted, min(limit, MOST_LETTERS))

@@ -153,7 +153,7 @@ class ReplayDeadLettersOperator(ConnectorTask):
         from airflow_connect.errors import ConfigError
         from airflow_connect.kafka.reading.dead_letters import LetterFilter
         from airflow_connect.runtime.driver.dead_letters.replay import ReplayRequest, replay
-        from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+        from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 
         try:
             since_ms = parse_timestamp_ms(self.since) if self.since else None
@@ -161,6 +161,6 @@ class ReplayDeadLettersOperator(ConnectorTask):
             raise ConfigError(f"since is {self.since!r}. {error}.", config_path="since") from error
         chosen = LetterFilter(stage=self.stage, error=self.error, since_ms=since_ms)
         request = ReplayRequest(chosen, self.to, self.only_shows)
-        configuration = RunConfiguration.from_spec(spec)
+        configuration = SinkConfiguration.from_spec(spec)
         with configuration.references.hiding_errors():
             return replay(configuration, request).to_json()

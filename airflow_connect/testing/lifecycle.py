@@ -15,7 +15,7 @@ from airflow_connect.config.resolved.sink import ErrorConfig, SinkConnectorConfi
 from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.executor.error_policy import ErrorPolicy
 from airflow_connect.runtime.executor.sink.put_errors import PutErrors
-from airflow_connect.runtime.executor.sink.task_runner import TaskRunner, task_class_of
+from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner, task_class_of
 
 
 class OnPurposeError(Exception):
@@ -105,7 +105,7 @@ def calls_of(connector: type[SinkConnector], config: Mapping[str, str], topic: s
     """The calls that a task received for one record."""
     task = Recorded(task_class_of(connector)(), fails_in)
     context = RoleContext(config, run_id="conformance", errors=_errors_of(config))
-    runner = TaskRunner(task, context, [OffsetRange(topic, 0, 0, 1)])
+    runner = SinkTaskRunner(task, context, [OffsetRange(topic, 0, 0, 1)])
     message = KafkaRecord(topic, 0, 0, b"0", b'{"n": 0, "p": 0}')
     record = SinkRecord(topic=topic, partition=0, offset=0, key="0", value={"n": 0, "p": 0}, consumed=message)
     try:

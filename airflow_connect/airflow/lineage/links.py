@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from airflow.sdk import BaseOperatorLink
 
 from airflow_connect.airflow.lineage.default_assets import default_assets
-from airflow_connect.config.keys.connector import DLQ_TOPIC
+from airflow_connect.config.keys.sink import DLQ_TOPIC
 
 if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey

@@ -18,7 +18,7 @@ from airflow_connect.runtime.config_files import read_worker_file
 from airflow_connect.runtime.reporting.texts import format_count, plural
 
 if TYPE_CHECKING:
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 
 NAME = "dlq"
 HELP = "show the dead letters of connectors, or replay them"
@@ -82,9 +82,9 @@ def run(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
 def _for_each(
     arguments: Namespace, worker: Mapping[str, Any], terminal: Terminal, stopping: threading.Event
 ) -> CommandOutcome:
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 
-    action: Callable[[RunConfiguration, Namespace], Answer] = arguments.action
+    action: Callable[[SinkConfiguration, Namespace], Answer] = arguments.action
     results: list[dict[str, Any]] = []
     lines: list[Block] = []
     errors: list[Mapping[str, Any]] = []
@@ -95,7 +95,7 @@ def _for_each(
         try:
             spec = spec_of(path, worker, NAME, arguments.settings)
             connector = spec.connector
-            result, told = action(RunConfiguration.from_spec(spec), arguments)
+            result, told = action(SinkConfiguration.from_spec(spec), arguments)
         except ConnectError as error:
             failure = {**error.to_json(), "message": f"{label_of(path, connector)}: {error.message}"}
             errors.append(failure)
@@ -127,7 +127,7 @@ def _replayed(result: dict[str, Any]) -> int:
     return 0 if result["dry_run"] else int(result["replayed"])
 
 
-def _show(configuration: RunConfiguration, arguments: Namespace) -> Answer:
+def _show(configuration: SinkConfiguration, arguments: Namespace) -> Answer:
     from airflow_connect.runtime.driver.dead_letters.view import describe, find_letters, letter_table
 
     found = find_letters(
@@ -146,7 +146,7 @@ def _show(configuration: RunConfiguration, arguments: Namespace) -> Answer:
     return result, [line(f"{told}{more}:", indent=2), letter_table(found.letters, indent=2)]
 
 
-def _replay(configuration: RunConfiguration, arguments: Namespace) -> Answer:
+def _replay(configuration: SinkConfiguration, arguments: Namespace) -> Answer:
     from airflow_connect.runtime.driver.dead_letters.replay import ReplayRequest, replay
 
     request = ReplayRequest(_filter(arguments, ""), arguments.to, arguments.dry_run, arguments.from_beginning)

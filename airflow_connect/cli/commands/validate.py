@@ -11,7 +11,7 @@ from airflow_connect.cli.blocks import Block, line
 from airflow_connect.cli.inputs import complete_files, label_of
 from airflow_connect.cli.outcome import CommandOutcome
 from airflow_connect.cli.terminal import Terminal
-from airflow_connect.config.keys.connector import CONNECTOR_CLASS
+from airflow_connect.config.keys.sink import CONNECTOR_CLASS
 from airflow_connect.errors import EXIT_CONFIG_WRONG, EXIT_DONE, ConfigError
 from airflow_connect.runtime.config_files import read_connector_file
 from airflow_connect.runtime.reporting.texts import plural
@@ -109,10 +109,10 @@ def _certain_findings(findings: list[dict[str, Any]], worker: Mapping[str, Any])
 
 def _infos(spec: RunSpec) -> dict[str, Any] | None:
     """ConfigInfos; None if the connector class, and so its keys, are unknown; this is one of the findings."""
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 
     try:
-        return RunConfiguration.infos(spec)
+        return SinkConfiguration.infos(spec)
     except ConfigError:
         return None
 

@@ -21,7 +21,7 @@ from airflow_connect.api.config.config_def import (
 )
 from airflow_connect.api.config.validators import CaseInsensitiveValidString, Lambda, Range, ValidList
 from airflow_connect.api.config.values import invalid
-from airflow_connect.config.keys import connector as keys
+from airflow_connect.config.keys import sink as keys
 from airflow_connect.java.patterns.compiled import compile_java_pattern
 from airflow_connect.java.patterns.nodes import PatternError
 

@@ -10,7 +10,7 @@ from airflow_connect.api.config import plugins
 from airflow_connect.api.config.config_def import ConfigDef
 from airflow_connect.api.config.values import coerce_json
 from airflow_connect.api.source import SourceConnector
-from airflow_connect.config.keys import connector as connector_keys
+from airflow_connect.config.keys import sink as sink_keys
 from airflow_connect.config.keys.source import source_keys, with_topic_creation
 from airflow_connect.config.keys.transforms import with_chain
 from airflow_connect.config.resolved.client_layers import consumer_group
@@ -59,40 +59,40 @@ def connector_definition(raw: Mapping[str, Any]) -> ConfigDef:
     Raises:
         ConfigError: `connector.class` is missing or unknown.
     """
-    name = coerce_json(connector_keys.CONNECTOR_CLASS, raw.get(connector_keys.CONNECTOR_CLASS))
+    name = coerce_json(sink_keys.CONNECTOR_CLASS, raw.get(sink_keys.CONNECTOR_CLASS))
     if not name:
         # The full list of missing keys is more useful than this one key.
-        connector_keys.sink_keys().parse(raw)
+        sink_keys.sink_keys().parse(raw)
         raise ConfigError(
             "connector.class is empty.",
             suggestion=f"Set it to a connector: {', '.join(plugins.aliases(plugins.PluginKind.CONNECTOR))}.",
-            config_path=connector_keys.CONNECTOR_CLASS,
+            config_path=sink_keys.CONNECTOR_CLASS,
         )
     try:
         connector = plugins.load_class(plugins.PluginKind.CONNECTOR, name)
     except ConfigError as error:
         raise ConfigError(
-            f"{connector_keys.CONNECTOR_CLASS}: {error.message}",
+            f"{sink_keys.CONNECTOR_CLASS}: {error.message}",
             code=error.code,
             suggestion=error.suggestion,
-            config_path=connector_keys.CONNECTOR_CLASS,
+            config_path=sink_keys.CONNECTOR_CLASS,
         ) from error
     definition = getattr(connector, "config_def", None)
     if not isinstance(definition, ConfigDef):
         raise ConfigError(
             f"The class {name} is not a connector: it has no `config_def`.",
             suggestion=f"Set connector.class to a class that has one: {page_url('how-to/write-a-connector')}",
-            config_path=connector_keys.CONNECTOR_CLASS,
+            config_path=sink_keys.CONNECTOR_CLASS,
         )
     if isinstance(connector, type) and issubclass(connector, SourceConnector):
         shared = source_keys()
         return with_chain(with_topic_creation(_with_shared_keys(definition, shared), raw), raw)
-    return with_chain(_with_shared_keys(definition, connector_keys.sink_keys()), raw)
+    return with_chain(_with_shared_keys(definition, sink_keys.sink_keys()), raw)
 
 
 def _with_shared_keys(definition: ConfigDef, shared: ConfigDef) -> ConfigDef:
     """The keys of a connector, plus those of every connector of its kind that it does not define itself."""
-    return definition if connector_keys.NAME in definition.keys else shared.include(definition)
+    return definition if sink_keys.NAME in definition.keys else shared.include(definition)
 
 
 def load_connector_config(
@@ -115,8 +115,8 @@ def load_connector_config(
     return ResolvedConfig(
         connector=connector,
         worker=worker,
-        key_converter=_converter(connector_keys.KEY_CONVERTER, connector.key_converter, worker.key_converter),
-        value_converter=_converter(connector_keys.VALUE_CONVERTER, connector.value_converter, worker.value_converter),
+        key_converter=_converter(sink_keys.KEY_CONVERTER, connector.key_converter, worker.key_converter),
+        value_converter=_converter(sink_keys.VALUE_CONVERTER, connector.value_converter, worker.value_converter),
         header_converter=connector.header_converter or worker.header_converter,
         consumer_group=group,
         transactional_id=f"{worker.group_id}-{connector.name}",
@@ -133,9 +133,9 @@ def check_overrides(connector: SinkConnectorConfig, worker: WorkerConfig, group:
         ConfigError: with Connect's texts.
     """
     overridden = (
-        (connector_keys.CONSUMER_OVERRIDE, connector.consumer_override),
-        (connector_keys.PRODUCER_OVERRIDE, connector.producer_override),
-        (connector_keys.ADMIN_OVERRIDE, connector.admin_override),
+        (sink_keys.CONSUMER_OVERRIDE, connector.consumer_override),
+        (sink_keys.PRODUCER_OVERRIDE, connector.producer_override),
+        (sink_keys.ADMIN_OVERRIDE, connector.admin_override),
     )
     worker.override_policy.check((prefix, name) for prefix, settings in overridden for name in settings)
     if group == worker.group_id:

@@ -9,7 +9,7 @@ from typing import Any
 from airflow_connect.api.config import plugins
 from airflow_connect.api.config.config_def import ConfigDef, IgnoredKey, UnknownKey
 from airflow_connect.api.config.values import coerce_config
-from airflow_connect.config.keys import connector as keys
+from airflow_connect.config.keys import sink as keys
 from airflow_connect.config.keys.points_in_time import parse_timestamp_ms
 from airflow_connect.config.keys.transforms import with_chain
 from airflow_connect.config.resolved.transforms import TransformConfig, transforms_of

@@ -19,7 +19,7 @@ from airflow_connect.api.config.config_def import (
 )
 from airflow_connect.api.config.validators import Lambda, NonEmptyString, Range, ValidList
 from airflow_connect.api.config.values import coerce_config, invalid
-from airflow_connect.config.keys import connector as connector_keys
+from airflow_connect.config.keys import sink as sink_keys
 from airflow_connect.config.keys.override_policy import ALLOWLIST, POLICIES, POLICY, OverridePolicy, policy_name
 from airflow_connect.config.keys.source_worker import (
     BROKER_DEFAULT,
@@ -65,10 +65,10 @@ _SOURCE_KEYS = ("offset.flush.timeout.ms",)
 def worker_keys() -> ConfigDef:
     """Every key of a worker file that is used here, and Connect's keys that are ignored."""
     low = Importance.LOW
-    converters = [key for key in connector_keys.common_keys().keys.values() if ".converter" in key.name]
+    converters = [key for key in sink_keys.common_keys().keys.values() if ".converter" in key.name]
     definition = ConfigDef().define(*_cluster_keys(), *_runs_keys(), *source_worker_keys())
     for key in converters:
-        is_header = key.name == connector_keys.HEADER_CONVERTER
+        is_header = key.name == sink_keys.HEADER_CONVERTER
         text = key.documentation
         if not key.ignored:
             text = f"{text.partition('. ')[0]}, for connectors that do not set {key.name} themselves."
@@ -171,7 +171,7 @@ def _families() -> list[KeyFamily]:
     nested = [
         KeyFamily(f"{key}.", f"Settings of the {key.replace('.', ' ')}.")
         for key in (
-            connector_keys.KEY_CONVERTER, connector_keys.VALUE_CONVERTER, connector_keys.HEADER_CONVERTER
+            sink_keys.KEY_CONVERTER, sink_keys.VALUE_CONVERTER, sink_keys.HEADER_CONVERTER
         )
     ]  # fmt: skip
     clients = [KeyFamily(p, f"Settings of every Kafka {p.rstrip('.')} only.") for p in CLIENT_PREFIXES]
@@ -256,14 +256,14 @@ class WorkerConfig:
         definition = worker_keys()
         parsed = definition.parse(raw)
         text = {name: value for name, value in coerce_config(raw).items() if value is not None}
-        header = converter_of(text, parsed, connector_keys.HEADER_CONVERTER)
+        header = converter_of(text, parsed, sink_keys.HEADER_CONVERTER)
         if header is None:  # set to null, which parse() has rejected, or the default, which is never None
             header = ConverterConfig(plugins.resolve(plugins.PluginKind.HEADER_CONVERTER, SIMPLE_HEADER_CONVERTER), {})
         return cls(
             bootstrap_servers=",".join(parsed[BOOTSTRAP_SERVERS]),
             group_id=parsed[GROUP_ID],
-            key_converter=converter_of(text, parsed, connector_keys.KEY_CONVERTER),
-            value_converter=converter_of(text, parsed, connector_keys.VALUE_CONVERTER),
+            key_converter=converter_of(text, parsed, sink_keys.KEY_CONVERTER),
+            value_converter=converter_of(text, parsed, sink_keys.VALUE_CONVERTER),
             header_converter=header,
             runs_topic=parsed[RUNS_TOPIC],
             runs_replication_factor=parsed[RUNS_REPLICATION_FACTOR],

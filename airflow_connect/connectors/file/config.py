@@ -18,7 +18,7 @@ from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importan
 from airflow_connect.api.config.plugins import PluginKind, resolve
 from airflow_connect.api.config.validators import Lambda
 from airflow_connect.api.config.values import invalid
-from airflow_connect.config.keys import connector as connector_keys
+from airflow_connect.config.keys import sink as sink_keys
 from airflow_connect.errors import ConfigError
 
 FILE = "file"
@@ -32,7 +32,7 @@ _LONGEST_PLAIN_NAME = 150
 @cache
 def config_def() -> ConfigDef:
     """Every key of the sink."""
-    return connector_keys.sink_keys().define(
+    return sink_keys.sink_keys().define(
         ConfigKey(
             FILE, Type.STRING, None,
             "File to append to. Its directory must exist, and be the same one for the driver and"
@@ -65,7 +65,7 @@ class FileSinkConfig:
             ConfigError: a key is wrong.
         """
         parsed = config_def().parse(raw)
-        name = quote(parsed[connector_keys.NAME], safe=" ")
+        name = quote(parsed[sink_keys.NAME], safe=" ")
         if len(name) > _LONGEST_PLAIN_NAME:
             name = hashlib.sha256(name.encode()).hexdigest()
         if not parsed[FILE]:
@@ -88,7 +88,7 @@ def writes_to_stdout(config: Mapping[str, Any]) -> bool:
 
 def is_line_output(config: Mapping[str, Any]) -> bool:
     """Whether a configuration is for this sink and writes to standard output. References need not be resolved."""
-    name = str(config.get(connector_keys.CONNECTOR_CLASS) or "")
+    name = str(config.get(sink_keys.CONNECTOR_CLASS) or "")
     try:
         path = resolve(PluginKind.CONNECTOR, name).path
     except ConfigError:  # Set by the program that runs it.

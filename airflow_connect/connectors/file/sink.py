@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.api.publishing import LeftoverPattern, Publisher
 from airflow_connect.api.sink import Delivery, StagingSinkConnector
-from airflow_connect.config.keys import connector as keys
+from airflow_connect.config.keys import sink as keys
 from airflow_connect.connectors.file.config import FILE, PREFIX, ROOT, FileSinkConfig, config_def, writes_to_stdout
 from airflow_connect.errors import ConfigError
 

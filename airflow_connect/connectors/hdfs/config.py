@@ -11,7 +11,7 @@ from typing import Any
 from airflow_connect.api.config.config_def import ConfigDef, Problem
 from airflow_connect.api.config.plugins import PluginKind, built_in, resolve
 from airflow_connect.api.config.values import shortened
-from airflow_connect.config.keys import connector as connector_keys
+from airflow_connect.config.keys import sink as sink_keys
 from airflow_connect.connectors.hdfs import keys
 from airflow_connect.connectors.storage.settings import keys as storage
 from airflow_connect.connectors.storage.settings.complete_keys import COMPLETE_MARKER, LATE_DIRECTORY
@@ -51,10 +51,10 @@ _ANY_SUBSTITUTION = re.compile(r"\$\{(?:(?!\$\{).)*\}")
 @cache
 def config_def() -> ConfigDef:
     """Every key of an HDFS sink: Connect's and ours, the shared ones of storage sinks, and its own."""
-    definition = connector_keys.sink_keys().include(keys.hdfs_keys()).include(keys.shared_keys())
+    definition = sink_keys.sink_keys().include(keys.hdfs_keys()).include(keys.shared_keys())
     definition.define_rule((keys.STORE_URL, keys.HDFS_URL, keys.HADOOP_CONF_DIR), _address_is_given)
     definition.define_rule((storage.STORAGE_CLASS,), _storage_is_hdfs)
-    directories = (storage.TOPICS_DIR, keys.LOGS_DIR, keys.TOPIC_PATTERN, connector_keys.TOPICS)
+    directories = (storage.TOPICS_DIR, keys.LOGS_DIR, keys.TOPIC_PATTERN, sink_keys.TOPICS)
     definition.define_rule(directories, _directories_fit_the_topics)
     definition.define_rule((*_NAMES, storage.PARTITION_FIELD_NAME), _names_are_allowed)
     path_keys = (storage.PATH_FORMAT, storage.PARTITIONER_CLASS, storage.LOCALE, storage.TIMEZONE)
@@ -225,7 +225,7 @@ def _directories_fit_the_topics(parsed: Mapping[str, Any]) -> Iterable[Problem]:
             check_pattern(pattern)
         for key in (storage.TOPICS_DIR, keys.LOGS_DIR):
             check_template(parsed[key], key, pattern)
-            for topic in parsed[connector_keys.TOPICS] or ():
+            for topic in parsed[sink_keys.TOPICS] or ():
                 directory_of(parsed[key], pattern, topic)
     except ConfigError as error:
         yield Problem(error.config_path or keys.TOPIC_PATTERN, error.message, error.suggestion)

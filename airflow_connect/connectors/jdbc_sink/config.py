@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from airflow_connect.config.keys import connector as connector_keys
+from airflow_connect.config.keys import sink as sink_keys
 from airflow_connect.connectors.jdbc_sink import keys
 from airflow_connect.databases.settings import ConnectionSettings
 
@@ -97,7 +97,7 @@ class JdbcSinkConfig:
             per_second=1_000_000_000 if nanoseconds else 1_000_000,
         )
         return cls(
-            name=parsed[connector_keys.NAME],
+            name=parsed[sink_keys.NAME],
             connection=ConnectionSettings.from_parsed(parsed, raw),
             mapping=mapping,
             insert_mode=parsed[keys.INSERT_MODE].lower(),

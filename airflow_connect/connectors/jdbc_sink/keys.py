@@ -12,7 +12,7 @@ from typing import Any
 from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Problem, Type
 from airflow_connect.api.config.validators import EnumString, Lambda, Range
 from airflow_connect.api.config.values import invalid
-from airflow_connect.config.keys import connector as connector_keys
+from airflow_connect.config.keys import sink as sink_keys
 from airflow_connect.databases.keys import connection_keys
 
 INSERT_MODE = "insert.mode"
@@ -48,7 +48,7 @@ _WRITES, _MAPPING, _DDL, _RETRIES, _OURS = "Writes", "Data Mapping", "DDL Suppor
 @cache
 def config_def() -> ConfigDef:
     """Every key of the sink."""
-    definition = connector_keys.sink_keys().include(connection_keys())
+    definition = sink_keys.sink_keys().include(connection_keys())
     high, medium, low = Importance.HIGH, Importance.MEDIUM, Importance.LOW
     definition.define(
         ConfigKey(

@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_connect.api.config.config_def import ConfigDef
 from airflow_connect.api.config.values import coerce_config
-from airflow_connect.config.keys import connector as connector_keys
+from airflow_connect.config.keys import sink as sink_keys
 from airflow_connect.connectors.local import keys
 from airflow_connect.connectors.s3 import keys as s3
 from airflow_connect.connectors.s3.config import define_content_rules, formats_of
@@ -20,7 +20,7 @@ from airflow_connect.stores.local.store import LocalStore
 @cache
 def config_def() -> ConfigDef:
     """Every key of a local sink: Connect's and ours, the shared ones of storage sinks, and its own."""
-    return define_content_rules(connector_keys.sink_keys().include(keys.local_keys()))
+    return define_content_rules(sink_keys.sink_keys().include(keys.local_keys()))
 
 
 @dataclass(frozen=True, slots=True)

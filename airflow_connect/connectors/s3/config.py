@@ -12,7 +12,7 @@ from airflow_connect.api.config.config_def import ConfigDef, Problem
 from airflow_connect.api.config.near_names import did_you_mean, nearest
 from airflow_connect.api.config.plugins import PluginKind, built_in, load_class, resolve
 from airflow_connect.api.config.values import coerce_config, invalid
-from airflow_connect.config.keys import connector as connector_keys
+from airflow_connect.config.keys import sink as sink_keys
 from airflow_connect.connectors.s3 import keys
 from airflow_connect.connectors.s3.credentials import CredentialsProvider, clear_text
 from airflow_connect.connectors.storage.settings import keys as storage
@@ -44,7 +44,7 @@ _STORE_KEYS = (
 @cache
 def config_def() -> ConfigDef:
     """Every key of an S3 sink: Connect's and ours, the shared ones of storage sinks, and its own."""
-    definition = connector_keys.sink_keys().include(keys.s3_keys()).include(storage.storage_keys())
+    definition = sink_keys.sink_keys().include(keys.s3_keys()).include(storage.storage_keys())
     define_content_rules(definition)
     definition.define_rule((storage.STORAGE_CLASS,), _storage_is_s3)
     definition.define_rule((keys.REGION, keys.STORE_URL), _region_exists)

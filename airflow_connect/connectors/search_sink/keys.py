@@ -13,7 +13,7 @@ from typing import Any
 from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Problem, Type
 from airflow_connect.api.config.validators import EnumString, HostName, Lambda, Range
 from airflow_connect.api.config.values import invalid
-from airflow_connect.config.keys import connector as connector_keys
+from airflow_connect.config.keys import sink as sink_keys
 from airflow_connect.registry.settings import tls_families, tls_keys
 
 URL = "connection.url"
@@ -74,7 +74,7 @@ _LOW, _MEDIUM, _HIGH = Importance.LOW, Importance.MEDIUM, Importance.HIGH
 @cache
 def config_def() -> ConfigDef:
     """Every key of the sink."""
-    definition = connector_keys.sink_keys()
+    definition = sink_keys.sink_keys()
     definition.define(*_connection_keys(), *_target_keys(), *_request_keys(), *_conversion_keys(), *_security_keys())
     definition.define_family(*tls_families(SSL))
     definition.define_rule((RESOURCE_MAPPING, RESOURCE_USAGE, MAX_MAPPINGS), _resources_fit)

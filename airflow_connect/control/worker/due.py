@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from airflow_connect.config.keys.connector import (
+from airflow_connect.config.keys.sink import (
     RUN_INTERVAL_SECONDS,
     RUN_LAG_RECORDS,
     RUN_LAG_SECONDS,

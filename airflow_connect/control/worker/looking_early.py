@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_connect.config.keys.connector import RUN_INTERVAL_SECONDS, RUN_LAG_RECORDS, RUN_LAG_SECONDS
+from airflow_connect.config.keys.sink import RUN_INTERVAL_SECONDS, RUN_LAG_RECORDS, RUN_LAG_SECONDS
 from airflow_connect.documents.run import EMPTY, RunReport
 
 SOON_S = 5.0

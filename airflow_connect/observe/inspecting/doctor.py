@@ -211,11 +211,11 @@ def _topics_of(spec: RunSpec) -> Iterator[Check]:
         return
     from airflow_connect.kafka.admin.permissions import missing_on_group, missing_on_topics
     from airflow_connect.planning.limits import RunLimits
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
-    from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
+    from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
 
-    configuration = RunConfiguration.from_spec(spec)
-    with configuration.references.hiding_errors(), KafkaSession(configuration) as kafka:
+    configuration = SinkConfiguration.from_spec(spec)
+    with configuration.references.hiding_errors(), SinkSession(configuration) as kafka:
         topics = sorted(kafka.log_state(RunLimits()).topic_ids)
         missing = missing_on_topics(kafka.admin, topics, ("READ", "DESCRIBE"))
         group = configuration.resolved.consumer_group

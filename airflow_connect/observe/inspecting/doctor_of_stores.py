@@ -40,12 +40,12 @@ def check_bucket_of(spec: RunSpec) -> Iterator[Result]:
         ConnectError: the bucket cannot be used; the message says why.
     """
     from airflow_connect.connectors.s3.sink import S3SinkConnector
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
     from airflow_connect.runtime.driver.source.configuration import is_source
 
     if is_source(spec):
         return
-    configuration = RunConfiguration.from_spec(spec)
+    configuration = SinkConfiguration.from_spec(spec)
     if not issubclass(configuration.connector_class, S3SinkConnector):
         return
     from airflow_connect.connectors.storage.writing.opening import open_names

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import OffsetRange
 from airflow_connect.errors import ConfigError
-from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 from airflow_connect.runtime.driver.source.configuration import is_source
 
 if TYPE_CHECKING:
@@ -118,10 +118,10 @@ def file_system_of(store: Store) -> tuple[FileSystem, str]:
     raise ConfigError(f"Files of the store {store.name} cannot be listed.", config_path="connector.class")
 
 
-def _storage_sink(spec: RunSpec) -> RunConfiguration:
+def _storage_sink(spec: RunSpec) -> SinkConfiguration:
     from airflow_connect.connectors.storage.connector import StorageSinkConnector
 
-    configuration = None if is_source(spec) else RunConfiguration.from_spec(spec)
+    configuration = None if is_source(spec) else SinkConfiguration.from_spec(spec)
     if configuration is None or not issubclass(configuration.connector_class, StorageSinkConnector):
         raise ConfigError(
             f"Connector {spec.connector.get('name')} does not write files into a store.",
@@ -131,7 +131,7 @@ def _storage_sink(spec: RunSpec) -> RunConfiguration:
     return configuration
 
 
-def _topics(configuration: RunConfiguration) -> list[str]:
+def _topics(configuration: SinkConfiguration) -> list[str]:
     connector = configuration.resolved.connector
     if connector.topics:
         return sorted(connector.topics)

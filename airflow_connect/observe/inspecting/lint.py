@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.runtime.driver.entry import validate_connector
-from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 from airflow_connect.runtime.driver.source.configuration import is_source
 from airflow_connect.runtime.reporting.texts import format_bytes, format_seconds, plural
 
@@ -105,7 +105,7 @@ def _retention(spec: RunSpec) -> Iterator[Advice]:
     from airflow_connect.kafka.reading.first_timestamps import first_records
     from airflow_connect.observe.status.connector_state import lag_of
 
-    configuration = RunConfiguration.from_spec(spec)
+    configuration = SinkConfiguration.from_spec(spec)
     behind = {TopicPartition(lag.topic, lag.partition): lag for lag in lag_of(spec) if lag.lag}
     if not behind:
         return

@@ -70,12 +70,12 @@ def _of_sink(spec: RunSpec, offsets: Any) -> list[OffsetChange]:
     from airflow_connect.kafka.admin import watermarks
     from airflow_connect.planning.chosen_positions import parse_positions, resolve
     from airflow_connect.planning.limits import RunLimits
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
-    from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
+    from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
 
-    configuration = RunConfiguration.from_spec(spec)
+    configuration = SinkConfiguration.from_spec(spec)
     positions = parse_positions(offsets, "offsets")
-    with configuration.references.hiding_errors(), KafkaSession(configuration) as kafka:
+    with configuration.references.hiding_errors(), SinkSession(configuration) as kafka:
         log = kafka.log_state(RunLimits())
         wanted = resolve(positions, log, lambda tps, ms: watermarks.offsets_for_timestamp(kafka.admin, tps, ms))
     return [

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.errors import ConfigError
-from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 from airflow_connect.runtime.driver.source.configuration import is_source
 
 if TYPE_CHECKING:
@@ -65,13 +65,13 @@ def look_at_records(spec: RunSpec, limit: int, *, oldest: bool = False) -> list[
             config_path="connector.class",
             suggestion="Look at a sink's topics, or run the source with run.max.records.",
         )
-    from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+    from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
     from airflow_connect.runtime.executor.converting import RecordConverter
 
-    configuration = RunConfiguration.from_spec(spec)
+    configuration = SinkConfiguration.from_spec(spec)
     converter = RecordConverter(configuration.resolved)
     try:
-        with configuration.references.hiding_errors(), KafkaSession(configuration) as kafka:
+        with configuration.references.hiding_errors(), SinkSession(configuration) as kafka:
             from airflow_connect.planning.limits import RunLimits
 
             log = kafka.log_state(RunLimits())
@@ -92,7 +92,7 @@ def _ranges(earliest: Any, ends: Any, most: int | None) -> list[OffsetRange]:
 
 
 def _some(
-    configuration: RunConfiguration, ranges: list[OffsetRange], limit: int, *, oldest: bool
+    configuration: SinkConfiguration, ranges: list[OffsetRange], limit: int, *, oldest: bool
 ) -> Iterator[KafkaRecord]:
     from airflow_connect.kafka.reading.topic_contents import committed_records
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.config.keys import connector as keys
+from airflow_connect.config.keys import sink as keys
 from airflow_connect.config.resolved.client_layers import consumer_group
 from airflow_connect.errors import ConfigError, ConnectError
 from airflow_connect.kafka.admin import consumer_group as groups

@@ -9,7 +9,7 @@ from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.driver.source.configuration import SourceConfiguration, is_source
 
 if TYPE_CHECKING:
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
     from airflow_connect.runtime.spec import RunSpec
 
 
@@ -44,10 +44,10 @@ def committed_offsets(spec: RunSpec) -> list[dict[str, Any]]:
     if is_source(spec):
         return _offsets_of_source(spec)
     from airflow_connect.planning.limits import RunLimits
-    from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+    from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
 
     configuration = _sink(spec)
-    with configuration.references.hiding_errors(), KafkaSession(configuration) as kafka:
+    with configuration.references.hiding_errors(), SinkSession(configuration) as kafka:
         committed = kafka.log_state(RunLimits()).committed
     return [
         {
@@ -75,10 +75,10 @@ def lag_of(spec: RunSpec) -> list[PartitionLag]:
     from airflow_connect.observe.status.lag import uncopied
     from airflow_connect.planning.limits import RunLimits
     from airflow_connect.runtime.driver.reporting import now_ms
-    from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+    from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
 
     configuration = _sink(spec)
-    with configuration.references.hiding_errors(), KafkaSession(configuration) as kafka:
+    with configuration.references.hiding_errors(), SinkSession(configuration) as kafka:
         state, log = kafka.peek().state, kafka.log_state(RunLimits())
         ranges = uncopied(log, state, replace(configuration.policy, limits=RunLimits()), now_ms())
     return [
@@ -112,7 +112,7 @@ def _offsets_of_source(spec: RunSpec) -> list[dict[str, Any]]:
         ]
 
 
-def _sink(spec: RunSpec) -> RunConfiguration:
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+def _sink(spec: RunSpec) -> SinkConfiguration:
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 
-    return RunConfiguration.from_spec(spec)
+    return SinkConfiguration.from_spec(spec)

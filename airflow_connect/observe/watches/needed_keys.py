@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_connect.config.keys import connector as keys
+from airflow_connect.config.keys import sink as keys
 
 CONSUMER_OVERRIDE, ADMIN_OVERRIDE = "consumer.override.", "admin.override."
 _OF_TARGETS = frozenset({keys.NAME, keys.TOPICS, keys.TOPICS_REGEX, keys.OFFSETS_OUT_OF_RANGE})

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.config.values import coerce_config
-from airflow_connect.config.keys import connector as keys
+from airflow_connect.config.keys import sink as keys
 from airflow_connect.config.resolved.client_layers import consumer_group
 from airflow_connect.config.resolved.worker import WorkerConfig
 from airflow_connect.config_providers.resolving import resolve_references

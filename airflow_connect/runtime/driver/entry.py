@@ -60,10 +60,10 @@ def run_connector(
 
 def _run_of(spec: RunSpec, observer: Observer, engine: Engine | None) -> SinkRun | SourceRun:
     if not is_source(spec):
-        from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+        from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
         from airflow_connect.runtime.driver.sink.run import SinkRun
 
-        return SinkRun(RunConfiguration.from_spec(spec), observer, engine)
+        return SinkRun(SinkConfiguration.from_spec(spec), observer, engine)
     from airflow_connect.runtime.driver.source.run import SourceRun
 
     if spec.bounds:
@@ -99,12 +99,12 @@ def plan_connector(spec: RunSpec) -> Plan:
     """
     if is_source(spec):
         return _plan_source(spec)
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
-    from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
+    from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
     from airflow_connect.runtime.driver.sink.run import SinkRun
 
-    configuration = RunConfiguration.from_spec(spec)
-    with configuration.references.hiding_errors(), configuration.sink, KafkaSession(configuration) as kafka:
+    configuration = SinkConfiguration.from_spec(spec)
+    with configuration.references.hiding_errors(), configuration.sink, SinkSession(configuration) as kafka:
         view = kafka.peek()
         return SinkRun(configuration, ignore_events, None).plan_from(kafka, view, peek=True)[0]
 
@@ -125,9 +125,9 @@ def validate_connector(spec: RunSpec) -> list[dict[str, Any]]:
     """Every finding about the configuration, offline: `{"key", "message", "level"}`; level `error` or `ignored`."""
     if is_source(spec):
         return SourceConfiguration.findings(spec)
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 
-    return RunConfiguration.findings(spec)
+    return SinkConfiguration.findings(spec)
 
 
 __all__ = ["plan_bounded", "plan_connector", "request_stop", "run_connector", "validate_connector"]

@@ -26,7 +26,7 @@ from airflow_connect.runtime.executor.memory import peak_memory_bytes
 from airflow_connect.runtime.executor.progress import ProgressSender
 from airflow_connect.runtime.executor.sink.loop import SinkLoop
 from airflow_connect.runtime.executor.sink.put_errors import PutErrors
-from airflow_connect.runtime.executor.sink.task_runner import TaskRunner, open_runner
+from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner, open_runner
 
 if TYPE_CHECKING:
     from airflow_connect.runtime.settings import TaskSettings
@@ -76,7 +76,7 @@ def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, mode: _CopyMode)
     policy = ErrorPolicy(config.connector.name, plan.task, config.connector.errors, plan.max_dead_letter_bytes)
     context = settings.task_context(plan.task, PutErrors(policy, config.connector.errors))
     connector = plugins.load(config.connector.connector)
-    sink: TaskRunner | None = None
+    sink: SinkTaskRunner | None = None
     reader: RangeReader | None = None
     progress = ProgressSender(settings.progress, plan.task, attempt)
     consumer = consumer_config(settings.worker, config.connector.raw)

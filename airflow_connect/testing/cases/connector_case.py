@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_connect.api.config.plugins import PluginKind, load_class
-from airflow_connect.config.keys.connector import common_keys
+from airflow_connect.config.keys.sink import common_keys
 from airflow_connect.documents.run import RunReport
 from airflow_connect.runtime.driver.entry import validate_connector
 from airflow_connect.runtime.spec import RunSpec

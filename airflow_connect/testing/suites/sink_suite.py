@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import pytest
 
 from airflow_connect.api.sink import Delivery, SinkConnector
-from airflow_connect.config.keys import connector as keys
+from airflow_connect.config.keys import sink as keys
 from airflow_connect.runtime import crash_points
 from airflow_connect.testing.cases.sink_case import PARTITIONS, SinkCase
 from airflow_connect.testing.lifecycle import check_order_of_calls

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import pytest
 
 from airflow_connect.api.source import ExactlyOnceSupport
-from airflow_connect.config.keys import connector as keys
+from airflow_connect.config.keys import sink as keys
 from airflow_connect.kafka.state.offsets.offsets_topic import identity
 from airflow_connect.kafka.state.offsets.offsets_view import OffsetsView
 from airflow_connect.runtime import crash_points

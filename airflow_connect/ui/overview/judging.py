@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from airflow_connect.config.keys.connector import RUN_INTERVAL_SECONDS
+from airflow_connect.config.keys.sink import RUN_INTERVAL_SECONDS
 from airflow_connect.control.herder.changes import FAILED
 from airflow_connect.control.state import records
 from airflow_connect.control.state.config_fold import ConfigState

@@ -136,9 +136,9 @@ class Console:
     def replayed(self, conn_id: str, name: str, config: Config, request: ReplayRequest) -> Replayed:
         """Replay dead letters of a registered sink, or say what a replay would do; takes as long as it takes."""
         from airflow_connect.runtime.driver.dead_letters.replay import replay
-        from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+        from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 
-        configuration = RunConfiguration.from_spec(self._spec(conn_id, config))
+        configuration = SinkConfiguration.from_spec(self._spec(conn_id, config))
         with configuration.references.hiding_errors():
             found = replay(configuration, request)
         if not request.dry_run:

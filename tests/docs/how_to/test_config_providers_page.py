@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.java.properties_file import parse_properties
-from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 from airflow_connect.runtime.spec import RunSpec
 from tests.docs.pages import blocks
 
@@ -38,7 +38,7 @@ def test_connector_of_the_page_is_valid_with_what_its_references_stand_for() -> 
     references = resolve_references(connector, {}, providers={"airflow": Answering}).values
     worker = {"bootstrap.servers": "b:1", "key.converter": "StringConverter", "value.converter": "JsonConverter"}
     assert len(references) == 3
-    assert RunConfiguration.findings(RunSpec(connector, worker, references=references)) == []
+    assert SinkConfiguration.findings(RunSpec(connector, worker, references=references)) == []
 
 
 def test_worker_of_the_page_resolves_its_references(tmp_path: Path) -> None:

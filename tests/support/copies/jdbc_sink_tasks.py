@@ -13,7 +13,7 @@ from airflow_connect.connectors.jdbc_sink.sink import JdbcSinkConnector
 from airflow_connect.connectors.jdbc_sink.task import JdbcSinkTask
 from airflow_connect.documents.run import PartitionReport
 from airflow_connect.errors import ConnectError
-from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
+from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner
 from tests.support.servers.databases import Database
 
 TOPIC = "orders"
@@ -136,8 +136,8 @@ class SinkRun:
         partitions: Sequence[int] = (0,),
         *,
         end: int = LAST,
-        kind: type[TaskRunner] = TaskRunner,
-    ) -> TaskRunner:
+        kind: type[SinkTaskRunner] = SinkTaskRunner,
+    ) -> SinkTaskRunner:
         """A task, open for its partitions."""
         if self._configs is None:
             self.claim()
@@ -162,7 +162,7 @@ class SinkRun:
             runner.abort()
 
 
-def give(runner: TaskRunner, rows: Sequence[SinkRecord]) -> PartitionReport:
+def give(runner: SinkTaskRunner, rows: Sequence[SinkRecord]) -> PartitionReport:
     """Put records into an open task, and end it."""
     put(runner, rows)
     report = runner.report(TopicPartition(TOPIC, 0), LAST, end=None, reason="")
@@ -170,7 +170,7 @@ def give(runner: TaskRunner, rows: Sequence[SinkRecord]) -> PartitionReport:
     return report
 
 
-def put(runner: TaskRunner, rows: Sequence[SinkRecord]) -> None:
+def put(runner: SinkTaskRunner, rows: Sequence[SinkRecord]) -> None:
     """Put records into an open task, as a reader that skips what the task has skipped."""
     starts = {r.topic_partition: r.start for r in runner.read_ranges()}
     for row in rows:

@@ -20,8 +20,8 @@ from airflow_connect.documents.run import Plan, RunReport, TaskPlan, TaskReport
 from airflow_connect.exactly_once.journal import JournalView
 from airflow_connect.kafka.state import runs_topic
 from airflow_connect.runtime.driver.entry import run_connector
-from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
-from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
+from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
 from airflow_connect.runtime.executor.task import run_task
 from airflow_connect.runtime.settings import TaskSettings
 from airflow_connect.runtime.spec import RunSpec
@@ -191,12 +191,12 @@ class Sink:
 
     def view(self) -> JournalView:
         """What the connector's journal holds: state and open manifest."""
-        with KafkaSession(RunConfiguration.from_spec(self.spec())) as session:
+        with SinkSession(SinkConfiguration.from_spec(self.spec())) as session:
             return session.peek()
 
     def history(self, runs: str = "connect-runs") -> list[str]:
         """Run ids in the connector's history, oldest first; `runs`: the runs topic."""
-        with KafkaSession(RunConfiguration.from_spec(self.spec())) as session:
+        with SinkSession(SinkConfiguration.from_spec(self.spec())) as session:
             topic = runs_topic.find(session.admin, runs)
             assert topic is not None
             records = runs_topic.read(session.admin, {"bootstrap.servers": self.kafka.bootstrap}, topic, self.name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.offsets import OffsetRange
 from airflow_connect.api.sink_roles import RoleContext
 from airflow_connect.connectors.search_sink.task import ElasticsearchSinkTask
-from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
+from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner
 from tests.support.copies.jdbc_sink_tasks import LAST, Errors
 from tests.support.copies.s3 import Sink
 
@@ -138,10 +138,12 @@ class SearchTask:
         self.topic = topic
         self.errors = Errors(tolerates=self.config.get("errors.tolerance") == "all")
 
-    def open(self, *, start: int = 0) -> TaskRunner:
+    def open(self, *, start: int = 0) -> SinkTaskRunner:
         """The task, open."""
         context = RoleContext(self.config, run_id="run", errors=self.errors)
-        runner = TaskRunner(ElasticsearchSinkTask(), context, [OffsetRange(self.topic, 0, start, LAST)], stages=False)
+        runner = SinkTaskRunner(
+            ElasticsearchSinkTask(), context, [OffsetRange(self.topic, 0, start, LAST)], stages=False
+        )
         runner.open()
         return runner
 

@@ -12,7 +12,7 @@ from airflow_connect.api.sink_roles import RoleContext
 from airflow_connect.connectors.storage.settings.config import StorageConfig
 from airflow_connect.connectors.storage.writing.sink_task import StorageSinkTask
 from airflow_connect.connectors.storage.writing.task_plan import StorageTaskPlan
-from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
+from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner
 from airflow_connect.stores.store import Stager, Store
 
 
@@ -46,8 +46,8 @@ class StagedInMemory(StorageSinkTask):
         """It has its plan."""
 
 
-def open_runner_of(task: SinkTask, context: RoleContext, ranges: Sequence[OffsetRange]) -> TaskRunner:
+def open_runner_of(task: SinkTask, context: RoleContext, ranges: Sequence[OffsetRange]) -> SinkTaskRunner:
     """The task, opened for these ranges; errors are tolerated."""
-    runner = TaskRunner(task, replace(context, errors=context.errors or Tolerant()), ranges)
+    runner = SinkTaskRunner(task, replace(context, errors=context.errors or Tolerant()), ranges)
     runner.open()
     return runner

@@ -25,7 +25,7 @@ from airflow_connect.runtime.executor.progress import ProgressSender
 from airflow_connect.runtime.executor.sink import coalescing
 from airflow_connect.runtime.executor.sink.loop import SinkLoop
 from airflow_connect.runtime.executor.sink.put_errors import PutErrors
-from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
+from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner
 from tests.support.copies.jdbc_sink_tasks import TOPIC, SinkRun
 
 PARTITION = TopicPartition(TOPIC, 0)
@@ -49,7 +49,7 @@ class Copied:
     notes: tuple[str, ...] = ()
 
 
-class _CountingRunner(TaskRunner):
+class _CountingRunner(SinkTaskRunner):
     in_columns = 0
 
     def put_columns(self, batches: Sequence[RecordColumns], read: Any) -> bool:

@@ -168,7 +168,7 @@ class ModelRun:
 
 
 class ModelSession:
-    """`KafkaSession` on the model: the run's own view, through its own epoch."""
+    """`SinkSession` on the model: the run's own view, through its own epoch."""
 
     notes: Sequence[str] = ()
 

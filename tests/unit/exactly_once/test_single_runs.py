@@ -12,7 +12,7 @@ from tests.unit.exactly_once.model import CRASH, DENY, LOSE, TOPIC, ModelRun, Mo
 @pytest.fixture
 def world(monkeypatch):
     """One partition with ten offsets."""
-    monkeypatch.setattr("airflow_connect.runtime.driver.sink.run.KafkaSession", ModelSession)
+    monkeypatch.setattr("airflow_connect.runtime.driver.sink.run.SinkSession", ModelSession)
     monkeypatch.setattr(
         "airflow_connect.runtime.driver.progress.ProgressListener",
         lambda *_: nullcontext(SimpleNamespace(target={}, tasks=list)),

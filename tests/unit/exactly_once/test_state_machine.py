@@ -38,7 +38,7 @@ class CommitProtocol(RuleBasedStateMachine):
         super().__init__()
         listener = nullcontext(SimpleNamespace(target={}, tasks=list))
         self._patches = [
-            mock.patch("airflow_connect.runtime.driver.sink.run.KafkaSession", ModelSession),
+            mock.patch("airflow_connect.runtime.driver.sink.run.SinkSession", ModelSession),
             mock.patch("airflow_connect.runtime.driver.progress.ProgressListener", return_value=listener),
             # A run that waits for its turn is not late.
             mock.patch("airflow_connect.runtime.driver.sink.staged_files.DISCARD_WITHIN_S", 3600.0),

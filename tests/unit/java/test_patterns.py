@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.config.keys import connector as connector_keys
+from airflow_connect.config.keys import sink as sink_keys
 from airflow_connect.config.keys import source as source_keys
 from airflow_connect.config.resolved.source import TopicGroup
 from airflow_connect.config_providers.environment import EnvVarConfigProvider
@@ -90,7 +90,7 @@ def differs_in_left_over_groups(java: str, ours: str) -> bool:
 
 @pytest.mark.parametrize("regex", ["(?iu)orders-.*", "[a-z&&[^b]]+", "(?<region>eu|us)-orders", r"\p{IsLatin}+"])
 def test_topics_regex_is_checked_and_used_with_one_meaning(regex: str) -> None:
-    problems = connector_keys.sink_keys().validate({"name": "s", "topics.regex": regex})
+    problems = sink_keys.sink_keys().validate({"name": "s", "topics.regex": regex})
     assert [p for p in problems if p.name == "topics.regex" and p.errors] == []
     assert java_pattern(regex) is compile_java_pattern(regex)
 
@@ -113,13 +113,13 @@ def test_topics_regex_is_checked_and_used_with_one_meaning(regex: str) -> None:
 def test_refused_pattern_is_refused_where_the_configuration_is_checked(regex: str, reason: str) -> None:
     with pytest.raises(PatternError, match=reason):
         JavaPattern(regex)
-    found = {p.name: p.errors for p in connector_keys.sink_keys().validate({"name": "s", "topics.regex": regex})}
+    found = {p.name: p.errors for p in sink_keys.sink_keys().validate({"name": "s", "topics.regex": regex})}
     assert any("Invalid regex: " in error for error in found["topics.regex"])
 
 
 def test_dead_letter_topic_is_matched_as_the_topics_are() -> None:
     config = {"name": "s", "topics.regex": "(?iu)DEAD-.*", "errors.deadletterqueue.topic.name": "dead-letters"}
-    found = {p.name: p.errors for p in connector_keys.sink_keys().validate(config)}
+    found = {p.name: p.errors for p in sink_keys.sink_keys().validate(config)}
     assert any("may not be matched by the regex" in error for error in found["topics.regex"])
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from airflow_connect.api.config.near_names import did_you_mean, nearest
-from airflow_connect.config.keys.connector import common_keys
+from airflow_connect.config.keys.sink import common_keys
 from airflow_connect.config.keys.source import source_keys
 from airflow_connect.config.resolved.client_layers import is_connection_key
 from airflow_connect.connectors.mirror.checkpoint.keys import checkpoint_keys

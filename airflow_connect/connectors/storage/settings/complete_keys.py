@@ -9,7 +9,7 @@ from typing import Any
 from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Problem, Type
 from airflow_connect.api.config.validators import Lambda, Range, ValidString
 from airflow_connect.api.config.values import invalid
-from airflow_connect.config.keys.connector import DLQ_TOPIC, ERRORS_TOLERANCE
+from airflow_connect.config.keys.sink import DLQ_TOPIC, ERRORS_TOLERANCE
 from airflow_connect.connectors.storage.settings.visibility import is_time_based
 
 COMPLETE_DIRECTORIES = "complete.directories"

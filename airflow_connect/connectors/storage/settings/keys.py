@@ -20,7 +20,7 @@ from airflow_connect.api.config.validators import (
     ValidString,
 )
 from airflow_connect.api.config.values import invalid
-from airflow_connect.config.keys.connector import FLUSH_ON_END
+from airflow_connect.config.keys.sink import FLUSH_ON_END
 from airflow_connect.connectors.storage.settings.complete_keys import complete_keys
 from airflow_connect.connectors.storage.settings.visibility import OfPartitioner, is_time_based
 from airflow_connect.errors import ConfigError

@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow_connect.api.config import plugins
 from airflow_connect.api.config.config_def import ConfigDef, UnknownKey
-from airflow_connect.config.keys import connector as connector_keys
+from airflow_connect.config.keys import sink as sink_keys
 from airflow_connect.config.resolved.loading import ResolvedConfig
 from airflow_connect.config.resolved.sink import CONVERTER_TYPE
 from airflow_connect.config.resolved.source import ResolvedSourceConfig
@@ -30,9 +30,9 @@ def offline_problems(
         worker: the worker's whole configuration.
     """
     converters: tuple[tuple[str, Callable[[], object]], ...] = (
-        (connector_keys.KEY_CONVERTER, partial(open_converter, resolved.key_converter, is_key=True)),
-        (connector_keys.VALUE_CONVERTER, partial(open_converter, resolved.value_converter, is_key=False)),
-        (connector_keys.HEADER_CONVERTER, partial(open_header_converter, resolved.header_converter)),
+        (sink_keys.KEY_CONVERTER, partial(open_converter, resolved.key_converter, is_key=True)),
+        (sink_keys.VALUE_CONVERTER, partial(open_converter, resolved.value_converter, is_key=False)),
+        (sink_keys.HEADER_CONVERTER, partial(open_header_converter, resolved.header_converter)),
     )
     for key, opened in converters:
         try:
@@ -56,9 +56,9 @@ def unknown_converter_keys(resolved: ResolvedConfig | ResolvedSourceConfig) -> I
     Converters that do not declare their keys accept anything.
     """
     converters = (
-        (connector_keys.KEY_CONVERTER, resolved.key_converter),
-        (connector_keys.VALUE_CONVERTER, resolved.value_converter),
-        (connector_keys.HEADER_CONVERTER, resolved.header_converter),
+        (sink_keys.KEY_CONVERTER, resolved.key_converter),
+        (sink_keys.VALUE_CONVERTER, resolved.value_converter),
+        (sink_keys.HEADER_CONVERTER, resolved.header_converter),
     )
     for key, converter in converters:
         definition = getattr(plugins.load(converter.plugin), "config_def", None)
@@ -68,7 +68,7 @@ def unknown_converter_keys(resolved: ResolvedConfig | ResolvedSourceConfig) -> I
         for unknown in definition.unknown_keys(given):
             nearest = unknown.nearest
             # `key.subject.name.strategy` is as near as `value.subject.name.strategy`, and has no effect for values.
-            if key == connector_keys.VALUE_CONVERTER and f"value.{unknown.name}" in definition.keys:
+            if key == sink_keys.VALUE_CONVERTER and f"value.{unknown.name}" in definition.keys:
                 nearest = f"value.{unknown.name}"
             yield UnknownKey(f"{key}.{unknown.name}", f"{key}.{nearest}" if nearest else "")
 

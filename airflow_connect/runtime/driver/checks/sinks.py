@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_connect.api.sink import Delivery, SinkConnector, StagingSinkConnector
-from airflow_connect.config.keys import connector as keys
+from airflow_connect.config.keys import sink as keys
 from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.driver.checks.plugins import refuse_incomplete, refuse_wrong_values
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.sink import Delivery
-from airflow_connect.config.keys import connector as keys
+from airflow_connect.config.keys import sink as keys
 
 if TYPE_CHECKING:
     from airflow_connect.api.sink import Splitting

@@ -23,7 +23,7 @@ from airflow_connect.kafka.state.replay_positions import ReplayPosition
 if TYPE_CHECKING:
     from airflow_connect.kafka.state.runs_topic import RunsTopic
     from airflow_connect.kafka.writing.transactions import OutgoingRecord
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 
 _LOG = logging.getLogger(__name__)
 DLQ_REPLAY = "dlq_replay"
@@ -49,7 +49,7 @@ class KnownPositions:
 class RecordedPositions:
     """The copy of the positions of one connector and queue in the runs topic."""
 
-    def __init__(self, configuration: RunConfiguration, admin: Admin, queue: str) -> None:
+    def __init__(self, configuration: SinkConfiguration, admin: Admin, queue: str) -> None:
         """Opens nothing."""
         self._configuration = configuration
         self._admin = admin

@@ -27,7 +27,7 @@ from airflow_connect.kafka.reading.dead_letters import TIMESTAMP, DeadLetter, Le
 from airflow_connect.kafka.state.replay_positions import ReplayPosition, ReplayProgress
 from airflow_connect.kafka.writing.transactions import TransactionalWriter
 from airflow_connect.runtime.driver.dead_letters.positions import RecordedPositions
-from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 
 STEP_LETTERS = 5_000
 STEP_BYTES = 32_000_000
@@ -110,7 +110,7 @@ class Replayed:
         }
 
 
-def replay(configuration: RunConfiguration, request: ReplayRequest) -> Replayed:
+def replay(configuration: SinkConfiguration, request: ReplayRequest) -> Replayed:
     """Replay the dead letters of a connector that were not replayed before.
 
     Raises:
@@ -134,7 +134,7 @@ def replay(configuration: RunConfiguration, request: ReplayRequest) -> Replayed:
         writer.close()
 
 
-def queue_of(configuration: RunConfiguration) -> str:
+def queue_of(configuration: SinkConfiguration) -> str:
     """The connector's dead letter queue.
 
     Raises:
@@ -150,17 +150,17 @@ def queue_of(configuration: RunConfiguration) -> str:
     return queue
 
 
-def group_of(configuration: RunConfiguration) -> str:
+def group_of(configuration: SinkConfiguration) -> str:
     """The group whose offsets record what was replayed."""
     return f"connect-{configuration.name}-dlq-replay"
 
 
-def queue_reader_settings(configuration: RunConfiguration) -> dict[str, Any]:
+def queue_reader_settings(configuration: SinkConfiguration) -> dict[str, Any]:
     """Settings of a consumer that reads the queue."""
     return configuration.consumer.settings
 
 
-def _refuse_same_topic(configuration: RunConfiguration, request: ReplayRequest) -> None:
+def _refuse_same_topic(configuration: SinkConfiguration, request: ReplayRequest) -> None:
     if request.to and request.to == queue_of(configuration):
         raise ConfigError(
             f"{request.to} is the dead letter queue itself: its letters would be replayed without end.",
@@ -180,7 +180,7 @@ class _Replay:
     """One replay, in steps. Without a writer nothing is written."""
 
     def __init__(
-        self, configuration: RunConfiguration, request: ReplayRequest, admin: Admin, writer: TransactionalWriter | None
+        self, configuration: SinkConfiguration, request: ReplayRequest, admin: Admin, writer: TransactionalWriter | None
     ) -> None:
         self._configuration = configuration
         self._request = request

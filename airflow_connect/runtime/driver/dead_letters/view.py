@@ -15,7 +15,7 @@ from airflow_connect.runtime.driver.dead_letters.replay import queue_of, queue_r
 from airflow_connect.runtime.reporting.texts import Table, format_bytes
 
 if TYPE_CHECKING:
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 
 PREVIEW_CHARACTERS = 40
 MESSAGE_CHARACTERS = 100
@@ -37,7 +37,7 @@ class FoundLetters:
 
 
 def find_letters(
-    configuration: RunConfiguration, wanted: LetterFilter, limit: int, *, oldest: bool = False
+    configuration: SinkConfiguration, wanted: LetterFilter, limit: int, *, oldest: bool = False
 ) -> FoundLetters:
     """Dead letters of a connector's queue; joins no group and commits nothing.
 

@@ -41,9 +41,9 @@ def set_offsets(spec: RunSpec, offsets: Any) -> AlteredOffsets:
         return alter(SourceConfiguration.from_spec(spec), parse_offsets(offsets, spec.connector.get("name")))
     from airflow_connect.planning.chosen_positions import parse_positions
     from airflow_connect.runtime.driver.offsets.of_sinks import alter as alter_sink
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 
-    return alter_sink(RunConfiguration.from_spec(spec), parse_positions(offsets, "offsets"))
+    return alter_sink(SinkConfiguration.from_spec(spec), parse_positions(offsets, "offsets"))
 
 
 def reset_offsets(spec: RunSpec, partitions: Any = None) -> AlteredOffsets:

@@ -16,20 +16,20 @@ from airflow_connect.planning.chosen_positions import Positions, resolve
 from airflow_connect.planning.limits import RunLimits
 from airflow_connect.runtime.driver.offsets.altered import AlteredOffsets
 from airflow_connect.runtime.driver.reporting import now_ms
-from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
 
 if TYPE_CHECKING:
     from airflow_connect.planning.planner import LogState
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 
 
-def alter(configuration: RunConfiguration, positions: Positions) -> AlteredOffsets:
+def alter(configuration: SinkConfiguration, positions: Positions) -> AlteredOffsets:
     """Move the connector to these positions.
 
     Raises:
         ConnectError: see `altering.set_offsets`.
     """
-    with configuration.references.hiding_errors(), configuration.sink, KafkaSession(configuration) as kafka:
+    with configuration.references.hiding_errors(), configuration.sink, SinkSession(configuration) as kafka:
         kafka.ensure_group_empty()  # Invariant 9.
         _refuse_open_manifest(kafka.peek(), configuration.name)  # Before the fence: a run that publishes goes on.
         kafka.journal.fence()  # Invariant 2.
@@ -76,7 +76,7 @@ class _Change:
         )
 
 
-def _write(kafka: KafkaSession, group: str, change: _Change) -> None:
+def _write(kafka: SinkSession, group: str, change: _Change) -> None:
     """Set offsets and state in one transaction (invariant 5).
 
     A transaction cannot delete offsets of a group, so a group that loses some is deleted, and the others are written

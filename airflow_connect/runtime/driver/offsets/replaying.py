@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.config.keys import connector as keys
+from airflow_connect.config.keys import sink as keys
 from airflow_connect.errors import ConfigError
 from airflow_connect.planning.bounds import ReplayRange
-from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 from airflow_connect.runtime.driver.source.configuration import is_source
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def replay_spec(spec: RunSpec, wanted: Replay) -> RunSpec:
 
 
 def _group(spec: RunSpec) -> str:
-    return RunConfiguration.from_spec(spec).resolved.consumer_group
+    return SinkConfiguration.from_spec(spec).resolved.consumer_group
 
 
 __all__ = ["Replay", "replay_spec"]

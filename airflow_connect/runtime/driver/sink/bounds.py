@@ -12,10 +12,10 @@ from airflow_connect.planning.limits import RunLimits
 
 if TYPE_CHECKING:
     from airflow_connect.exactly_once.state import ConnectorState
-    from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+    from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
 
 
-def bounds_of(kafka: KafkaSession, asked: Mapping[str, Any], state: ConnectorState | None) -> Bounds | None:
+def bounds_of(kafka: SinkSession, asked: Mapping[str, Any], state: ConnectorState | None) -> Bounds | None:
     """The bounds of a run whose request has `bounds`; None: there are none.
 
     Args:
@@ -50,7 +50,7 @@ def remembered(asked: Mapping[str, Any], bounds: Bounds | None) -> dict[str, Any
     return {"asked": dict(asked), "chosen": bounds.to_json()}
 
 
-def _choose(kafka: KafkaSession, wanted: ReplayRange) -> Bounds:
+def _choose(kafka: SinkSession, wanted: ReplayRange) -> Bounds:
     log = kafka.log_state(RunLimits())
     copied = consumer_group.read_committed_offsets(kafka.admin, wanted.group, log.earliest)
     return wanted.resolve(log, copied, lambda tps, ms: watermarks.offsets_for_timestamp(kafka.admin, tps, ms))

@@ -13,7 +13,7 @@ from airflow_connect.api.config.infos import config_infos
 from airflow_connect.api.config.references import ResolvedText, as_written
 from airflow_connect.api.config.values import HIDDEN, coerce_config
 from airflow_connect.api.sink import Delivery
-from airflow_connect.config.keys import connector as connector_keys
+from airflow_connect.config.keys import sink as sink_keys
 from airflow_connect.config.resolved.loading import ResolvedConfig, connector_definition, load_connector_config
 from airflow_connect.config.resolved.sink import CONVERTER_TYPE
 from airflow_connect.config_providers.resolving import look_up
@@ -40,11 +40,11 @@ _TABLES = "hive."
 """Keys about tables over files: they do not affect what was staged."""
 
 
-class RunConfiguration(CheckedConfiguration[ResolvedConfig]):
+class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
     """Everything the driver takes from the two configurations of a sink."""
 
     @classmethod
-    def _of(cls, spec: RunSpec, references: ResolvedReferences) -> RunConfiguration:
+    def _of(cls, spec: RunSpec, references: ResolvedReferences) -> SinkConfiguration:
         connector, worker = references.resolve(spec.connector), references.resolve(spec.worker)
         definition = connector_definition(connector)
         resolved = load_connector_config(connector, worker, definition)
@@ -66,7 +66,7 @@ class RunConfiguration(CheckedConfiguration[ResolvedConfig]):
         with references.hiding_errors():
             connector = references.resolve(spec.connector)
             definition = connector_definition(connector)
-            return config_infos(str(as_written(connector)[connector_keys.CONNECTOR_CLASS]), definition, connector)
+            return config_infos(str(as_written(connector)[sink_keys.CONNECTOR_CLASS]), definition, connector)
 
     @property
     def tasks_max(self) -> int:
@@ -110,7 +110,7 @@ class RunConfiguration(CheckedConfiguration[ResolvedConfig]):
     def guarantee(self) -> Guarantee:
         """`delivery.guarantee`; by default the best one that the sink supports."""
         connector = self.resolved.connector
-        if self.delivery is Delivery.AT_LEAST_ONCE and connector_keys.DELIVERY_GUARANTEE not in connector.raw:
+        if self.delivery is Delivery.AT_LEAST_ONCE and sink_keys.DELIVERY_GUARANTEE not in connector.raw:
             return AT_LEAST_ONCE
         return Guarantee.of(connector.delivery_guarantee)
 
@@ -180,9 +180,9 @@ class RunConfiguration(CheckedConfiguration[ResolvedConfig]):
 
     def _with_converters(self) -> dict[str, str]:
         used = (
-            (connector_keys.KEY_CONVERTER, self.resolved.connector.key_converter, self.resolved.key_converter),
-            (connector_keys.VALUE_CONVERTER, self.resolved.connector.value_converter, self.resolved.value_converter),
-            (connector_keys.HEADER_CONVERTER, self.resolved.connector.header_converter, self.resolved.header_converter),
+            (sink_keys.KEY_CONVERTER, self.resolved.connector.key_converter, self.resolved.key_converter),
+            (sink_keys.VALUE_CONVERTER, self.resolved.connector.value_converter, self.resolved.value_converter),
+            (sink_keys.HEADER_CONVERTER, self.resolved.connector.header_converter, self.resolved.header_converter),
         )
         complete = dict(self.resolved.connector.raw)
         for key, own, effective in used:
@@ -195,7 +195,7 @@ class RunConfiguration(CheckedConfiguration[ResolvedConfig]):
                 complete.update(nested)
         return complete
 
-    def with_manifest(self, manifest: Manifest) -> RunConfiguration:
+    def with_manifest(self, manifest: Manifest) -> SinkConfiguration:
         """This configuration with the layout of a manifest's run, but with current secrets: they may have been rotated.
 
         The settings of tables over its files are also the current ones: a metastore that has moved, or is no longer
@@ -206,14 +206,14 @@ class RunConfiguration(CheckedConfiguration[ResolvedConfig]):
         """
         now = as_written(self._with_converters())
         secrets = {key: value for key, value in now.items() if self._is_secret(key, value)}
-        limits = {connector_keys.RUN_MAX_BYTES, connector_keys.RUN_MAX_SECONDS}
+        limits = {sink_keys.RUN_MAX_BYTES, sink_keys.RUN_MAX_SECONDS}
         connector = {
             key: value
             for key, value in coerce_config({**_with_tables_of(now, manifest.config), **secrets}).items()
             if key not in limits and value is not None
         }
         references = self.references.values
-        there = RunConfiguration.from_spec(
+        there = SinkConfiguration.from_spec(
             replace(self.spec, connector=connector, run_id=manifest.run_id, references=references)
         )
         there._refuse_changed_references(manifest)

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from airflow_connect.kafka.admin.dead_letter_queue import QueueLimits
     from airflow_connect.kafka.admin.topics import TopicInfo
     from airflow_connect.planning.limits import RunLimits
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 
 
-class KafkaSession(ClusterSession):
+class SinkSession(ClusterSession):
     """Clients of one run. Only `journal` writes; everything else reads."""
 
-    def __init__(self, configuration: RunConfiguration) -> None:
+    def __init__(self, configuration: SinkConfiguration) -> None:
         """Opens nothing; `with` does."""
         super().__init__(configuration)
         self._config = configuration.resolved

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from airflow_connect.documents.run import TaskReport
     from airflow_connect.exactly_once.manifest import Manifest
     from airflow_connect.runtime.driver.run_in_progress import Engine
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
-    from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
+    from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
     from airflow_connect.runtime.driver.sink.staged_files import StagedFiles
 
 OUT_OF_RANGE = "offsets.out.of.range"
@@ -39,12 +39,12 @@ class LostFiles:
         warn: receives a sentence for the log.
     """
 
-    config: RunConfiguration
+    config: SinkConfiguration
     staged: StagedFiles
     get_engine: Callable[[], Engine]
     warn: Callable[[str], None]
 
-    def copy_again(self, kafka: KafkaSession, manifest: Manifest, lost: Sequence[StagedFile]) -> list[StagedFile]:
+    def copy_again(self, kafka: SinkSession, manifest: Manifest, lost: Sequence[StagedFile]) -> list[StagedFile]:
         """Stage the lost files again, laid out by the manifest's own configuration and clock; returns all it staged.
 
         Raises:
@@ -59,7 +59,7 @@ class LostFiles:
         reports = self._run(kafka, manifest, pack(ranges, self.config.tasks_max, {}, limits))
         return [f for r in reports for f in r.files]
 
-    def save(self, kafka: KafkaSession, manifest: Manifest, lost: Sequence[StagedFile], why: str) -> Manifest:
+    def save(self, kafka: SinkSession, manifest: Manifest, lost: Sequence[StagedFile], why: str) -> Manifest:
         """The manifest with what Kafka still holds of the lost files; what it no longer holds is given up.
 
         Each file is copied alone: a record of its directory and offsets was in it, and in no other file. So nothing
@@ -105,7 +105,7 @@ class LostFiles:
         return replace(manifest, files=files, counts=counts, notes=(*manifest.notes, *notes))
 
     def _saved(
-        self, kafka: KafkaSession, manifest: Manifest, pieces: Sequence[OffsetRange]
+        self, kafka: SinkSession, manifest: Manifest, pieces: Sequence[OffsetRange]
     ) -> dict[OffsetRange | None, tuple[StagedFile, ...]]:
         """What can be staged of each range."""
         try:
@@ -123,14 +123,14 @@ class LostFiles:
         return found
 
     def _copied(
-        self, kafka: KafkaSession, manifest: Manifest, pieces: Sequence[OffsetRange]
+        self, kafka: SinkSession, manifest: Manifest, pieces: Sequence[OffsetRange]
     ) -> dict[OffsetRange | None, tuple[StagedFile, ...]]:
         tasks = tuple(TaskPlan(number, (piece,)) for number, piece in enumerate(pieces))
         reports = self._run(kafka, manifest, tasks, flush_on_end=True) if tasks else []
         return {pieces[r.task]: tuple(r.files) for r in reports}
 
     def _run(
-        self, kafka: KafkaSession, manifest: Manifest, tasks: Sequence[TaskPlan], *, flush_on_end: bool = False
+        self, kafka: SinkSession, manifest: Manifest, tasks: Sequence[TaskPlan], *, flush_on_end: bool = False
     ) -> list[TaskReport]:
         """`flush_on_end`: write the last file of each range, whatever the configuration says."""
         there = self.staged.configuration_of(manifest)
@@ -179,7 +179,7 @@ class LostFiles:
         return notes
 
 
-def _pieces(lost: Iterable[StagedFile], kafka: KafkaSession) -> dict[str, OffsetRange]:
+def _pieces(lost: Iterable[StagedFile], kafka: SinkSession) -> dict[str, OffsetRange]:
     """By key of the file: the part of its offsets that Kafka still holds; without those of which nothing is left."""
     files = list(lost)
     held = kafka.held(sorted({TopicPartition(f.topic, f.partition) for f in files}))
@@ -213,7 +213,7 @@ def _line(lost: StagedFile, saved: Sequence[StagedFile]) -> str:
     return f"{lost.key}, offsets [{lost.start}, {lost.end}): {missing} of {plural(lost.records, 'record')}{rest}"
 
 
-def _refuse_gone(kafka: KafkaSession, topic_ids: Mapping[str, str]) -> None:
+def _refuse_gone(kafka: SinkSession, topic_ids: Mapping[str, str]) -> None:
     """Refuse to read records of another topic of the same name.
 
     Raises:

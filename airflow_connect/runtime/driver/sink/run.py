@@ -42,9 +42,9 @@ from airflow_connect.runtime.driver.sink.begun_topics import notes_on_begun
 from airflow_connect.runtime.driver.sink.bounds import bounds_of, remembered
 from airflow_connect.runtime.driver.sink.changed_topics import changed_topics
 from airflow_connect.runtime.driver.sink.dead_letters import Letters, letters_of
-from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
 from airflow_connect.runtime.driver.sink.lost_files import LostFiles
-from airflow_connect.runtime.driver.sink.run_state import RunState
+from airflow_connect.runtime.driver.sink.run_state import SinkRunState
 from airflow_connect.runtime.driver.sink.run_times import RunTimes, airflow_task, unannounced
 from airflow_connect.runtime.driver.sink.schemas_before import schemas_before
 from airflow_connect.runtime.driver.sink.set_back import earlier_offsets, facts_of, naming, set_back
@@ -59,14 +59,14 @@ from airflow_connect.runtime.settings import TaskSettings
 
 if TYPE_CHECKING:
     from airflow_connect.runtime.driver.run_in_progress import Engine
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
     from airflow_connect.runtime.spec import Observer
 
 
 class SinkRun(RunInProgress):
-    """One run: its steps, and what they need. What they find out is in `RunState`."""
+    """One run: its steps, and what they need. What they find out is in `SinkRunState`."""
 
-    def __init__(self, configuration: RunConfiguration, observer: Observer, engine: Engine | None) -> None:
+    def __init__(self, configuration: SinkConfiguration, observer: Observer, engine: Engine | None) -> None:
         """Opens nothing."""
         super().__init__(configuration.references, configuration.worker_spark, observer, engine)
         self._config = configuration
@@ -78,7 +78,7 @@ class SinkRun(RunInProgress):
         Raises:
             ConnectError: the run failed; its message says what the next run will find.
         """
-        with KafkaSession(self._config) as kafka, self._telling_others(kafka, self._config.spec):
+        with SinkSession(self._config) as kafka, self._telling_others(kafka, self._config.spec):
             try:
                 report = self._protocol(kafka)
             except Exception as error:
@@ -90,7 +90,7 @@ class SinkRun(RunInProgress):
                 self._tell_end(kafka, end_of(report))
             return report
 
-    def _protocol(self, kafka: KafkaSession) -> RunReport:
+    def _protocol(self, kafka: SinkSession) -> RunReport:
         with self._phase("fence"):
             kafka.ensure_group_empty()  # Invariant 9.
             kafka.journal.fence()  # Invariant 2.
@@ -148,9 +148,9 @@ class SinkRun(RunInProgress):
 
     # --- recover -------------------------------------------------------------------------------------------------
 
-    def _recover(self, kafka: KafkaSession, view: JournalView) -> RunState:
+    def _recover(self, kafka: SinkSession, view: JournalView) -> SinkRunState:
         known = view.state or ConnectorState(self._config.name, "", CLOSED, 0)
-        state = RunState(known, complete=unannounced(known, self._config.spec.origin))
+        state = SinkRunState(known, complete=unannounced(known, self._config.spec.origin))
         if view.manifest is not None:  # Invariant 6: never plan while a manifest is open.
             with self._phase("recover"), finishing(is_resumable=True):
                 state = self._roll_forward(kafka, state, view.manifest)
@@ -162,7 +162,7 @@ class SinkRun(RunInProgress):
         swept = replace(state.connector, phase=CLOSED, leftovers=resweep, unpublished="")
         return replace(state, connector=swept, resweep=resweep, is_stale=True, notes=(*state.notes, *notes))
 
-    def _roll_forward(self, kafka: KafkaSession, state: RunState, manifest: Manifest) -> RunState:
+    def _roll_forward(self, kafka: SinkSession, state: SinkRunState, manifest: Manifest) -> SinkRunState:
         count = len(manifest.files)
         what = f"publishing its {plural(count, 'file')}" if count else "committing its offsets"
         self._warn(f"Run {manifest.run_id} ended between manifest and commit; {what}.")
@@ -193,7 +193,7 @@ class SinkRun(RunInProgress):
         notes = (*state.notes, *manifest.notes, *replaced)
         return replace(state, connector=after, recovered=manifest, notes=notes)
 
-    def _give_up(self, kafka: KafkaSession, state: RunState, manifest: Manifest, name: str) -> RunState:
+    def _give_up(self, kafka: SinkSession, state: SinkRunState, manifest: Manifest, name: str) -> SinkRunState:
         """Close a manifest of which nothing is visible and nothing ever can be; its records are planned again."""
         refuse_when_stopping()
         kafka.ensure_group_empty()
@@ -208,7 +208,7 @@ class SinkRun(RunInProgress):
 
     # --- plan ----------------------------------------------------------------------------------------------------
 
-    def plan_from(self, kafka: KafkaSession, view: JournalView, *, peek: bool = False) -> tuple[Plan, Positions]:
+    def plan_from(self, kafka: SinkSession, view: JournalView, *, peek: bool = False) -> tuple[Plan, Positions]:
         """The frozen plan; offsets of an open manifest count as committed (only `plan` meets one here).
 
         `peek`: change nothing anywhere.
@@ -262,7 +262,7 @@ class SinkRun(RunInProgress):
             self._warn(note)
         return replace(plan, notes=(*plan.notes, *notes))
 
-    def _without_deleted_topics(self, kafka: KafkaSession, state: RunState, plan: Plan) -> tuple[RunState, Plan]:
+    def _without_deleted_topics(self, kafka: SinkSession, state: SinkRunState, plan: Plan) -> tuple[SinkRunState, Plan]:
         """The state without the offsets of topics that Kafka no longer has, and the plan with a note of each."""
         known = state.connector
         absent = {tp: at for tp, at in known.committed.items() if tp.topic not in plan.topic_ids}
@@ -278,7 +278,7 @@ class SinkRun(RunInProgress):
         remaining = known.seeing({}, deleted)
         return replace(state, connector=remaining, is_stale=True), replace(plan, notes=(*plan.notes, *notes))
 
-    def _bounded(self, kafka: KafkaSession, state: RunState) -> RunState:
+    def _bounded(self, kafka: SinkSession, state: SinkRunState) -> SinkRunState:
         """The state with the bounds of a replay: those of its first run hold for all that follow."""
         asked = self._config.spec.bounds
         kept = remembered(asked, bounds_of(kafka, asked, state.connector))
@@ -286,7 +286,7 @@ class SinkRun(RunInProgress):
             return state
         return replace(state, connector=replace(state.connector, bounds=kept), is_stale=True)
 
-    def _end_empty(self, kafka: KafkaSession, state: RunState, positions: Positions, times: RunTimes) -> RunReport:
+    def _end_empty(self, kafka: SinkSession, state: SinkRunState, positions: Positions, times: RunTimes) -> RunReport:
         plan, step = times.plan, times.step()
         refuse_when_stopping()
         if step is not None and step.complete:
@@ -304,7 +304,7 @@ class SinkRun(RunInProgress):
             kafka.journal.commit(Commit(offsets=dict(positions.to_commit), state=closed))
         return self._report(EMPTY, state, None, notes=plan.notes, committed=positions.to_commit)
 
-    def _announce(self, kafka: KafkaSession, state: RunState, plan: Plan, manifest: Manifest) -> RunReport:
+    def _announce(self, kafka: SinkSession, state: SinkRunState, plan: Plan, manifest: Manifest) -> RunReport:
         """Directories became complete because time went by: as much of the protocol as that needs (invariants 2, 6)."""
         if self._config.guarantee.writes_manifest:
             with self._phase("manifest"):
@@ -315,7 +315,7 @@ class SinkRun(RunInProgress):
 
     # --- copy ----------------------------------------------------------------------------------------------------
 
-    def _keep_latest(self, kafka: KafkaSession, state: RunState, plan: Plan) -> RunState:
+    def _keep_latest(self, kafka: SinkSession, state: SinkRunState, plan: Plan) -> SinkRunState:
         """Commit what auto.offset.reset=latest chose: if this run fails, the next one must not choose later offsets."""
         if not plan.at_latest:
             return state
@@ -326,7 +326,7 @@ class SinkRun(RunInProgress):
         kafka.journal.commit(Commit(offsets=plan.at_latest, state=chosen))
         return replace(state, connector=chosen)
 
-    def _begin(self, kafka: KafkaSession, state: RunState, plan: Plan) -> RunState:
+    def _begin(self, kafka: SinkSession, state: SinkRunState, plan: Plan) -> SinkRunState:
         """Say how leftovers of this run would look before anything is staged (invariant 8)."""
         leftovers = self._config.sink.leftovers(plan.ranges)
         every = merge_leftovers([leftovers, *state.resweep])
@@ -342,8 +342,8 @@ class SinkRun(RunInProgress):
 
     def _publish_and_commit(
         self,
-        kafka: KafkaSession,
-        state: RunState,
+        kafka: SinkSession,
+        state: SinkRunState,
         plan: Plan,
         manifest: Manifest,
         reports: Sequence[TaskReport],
@@ -370,7 +370,7 @@ class SinkRun(RunInProgress):
             return self._commit(kafka, state, plan, manifest, reports, notes)
 
     def _publish(
-        self, kafka: KafkaSession, manifest: Manifest, journal: Journal | None
+        self, kafka: SinkSession, manifest: Manifest, journal: Journal | None
     ) -> tuple[Manifest, tuple[str, ...]]:
         """Make the files of a manifest visible; returns it as it was published, and notes for the report."""
         total = len(manifest.files)
@@ -389,8 +389,8 @@ class SinkRun(RunInProgress):
 
     def _commit(
         self,
-        kafka: KafkaSession,
-        state: RunState,
+        kafka: SinkSession,
+        state: SinkRunState,
         plan: Plan,
         manifest: Manifest,
         reports: Sequence[TaskReport],
@@ -424,12 +424,12 @@ class SinkRun(RunInProgress):
             reached(crash_points.COMMITTED)
         return replace(report, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
 
-    def _letters(self, kafka: KafkaSession, manifest: Manifest, *, is_published: bool) -> Letters:
+    def _letters(self, kafka: SinkSession, manifest: Manifest, *, is_published: bool) -> Letters:
         """The dead letters of a manifest, as the connector's queue accepts them."""
         limits = kafka.queue_limits() if manifest.dead_letters else None
         return letters_of(manifest, limits, now_ms(), is_published=is_published)
 
-    def _announcing(self, state: RunState, manifest: Manifest) -> RunState:
+    def _announcing(self, state: SinkRunState, manifest: Manifest) -> SinkRunState:
         """The state with what this run announces by committing `manifest`, recovered manifests included."""
         complete = state.complete + manifest.complete
         task = airflow_task(self._config.spec.origin)
@@ -441,7 +441,7 @@ class SinkRun(RunInProgress):
     def _report(
         self,
         status: str,
-        state: RunState,
+        state: SinkRunState,
         manifest: Manifest | None,
         *,
         reports: Sequence[TaskReport] = (),

@@ -18,7 +18,7 @@ _COUNTS = ("records", "files", "size_bytes")
 
 
 @dataclass(frozen=True, slots=True)
-class RunState:
+class SinkRunState:
     """What one step of a run passes to the next; a step that changes something returns a new one.
 
     Attributes:

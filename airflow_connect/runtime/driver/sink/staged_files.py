@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from airflow_connect.exactly_once.manifest import Manifest
     from airflow_connect.exactly_once.state import ConnectorState
     from airflow_connect.runtime.driver.run_in_progress import Engine
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
-    from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
+    from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
     from airflow_connect.runtime.driver.sink.started_sink import StartedSink
     from airflow_connect.stores.store import Publisher
 
@@ -43,12 +43,12 @@ class StagedFiles:
         swept: files that sweeps of this run have discarded.
     """
 
-    def __init__(self, config: RunConfiguration, warn: Callable[[str], None]) -> None:
+    def __init__(self, config: SinkConfiguration, warn: Callable[[str], None]) -> None:
         """Opens nothing. `warn`: receives a message if something could not be swept or discarded."""
         self.swept = 0
         self._config = config
         self._warn = warn
-        self._earlier: dict[str, RunConfiguration] = {}
+        self._earlier: dict[str, SinkConfiguration] = {}
         self._reported: list[StagedFile] = []
         self._copying: ConnectorState | None = None
         self._may_be_named = False
@@ -61,7 +61,7 @@ class StagedFiles:
         """The publisher of the configured store."""
         return self._config.sink.publisher
 
-    def configuration_of(self, manifest: Manifest) -> RunConfiguration:
+    def configuration_of(self, manifest: Manifest) -> SinkConfiguration:
         """The configuration of the manifest's run, without its limits; opened once."""
         there = self._earlier.get(manifest.run_id)
         if there is None:
@@ -136,7 +136,7 @@ class StagedFiles:
             self._warn(note)
         return notes
 
-    def discard(self, kafka: KafkaSession, error: Exception) -> None:
+    def discard(self, kafka: SinkSession, error: Exception) -> None:
         """Discard what this run has staged, because it ends with `error`.
 
         Files in the open manifest stay: this run may have been fenced, or may have failed to publish, after its
@@ -150,7 +150,7 @@ class StagedFiles:
         except Exception as problem:  # noqa: BLE001 (the run has already failed for another reason)
             self._warn(f"Files that this run staged were not discarded; the next run discards them: {problem}")
 
-    def _discard(self, kafka: KafkaSession) -> None:
+    def _discard(self, kafka: SinkSession) -> None:
         deadline = time.monotonic() + DISCARD_WITHIN_S
         # The order matters: files that are listed before a newer run has begun cannot belong to it.
         found = self._found(deadline)

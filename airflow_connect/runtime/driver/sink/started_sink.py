@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.api.publishing import LeftoverPattern
 from airflow_connect.api.sink import SinkConnector, Splitting, StagingSinkConnector, TopicChange
-from airflow_connect.config.keys import connector as keys
+from airflow_connect.config.keys import sink as keys
 from airflow_connect.counting import plural
 from airflow_connect.errors import TaskFailedError
 from airflow_connect.runtime.driver.checks.sinks import overrides

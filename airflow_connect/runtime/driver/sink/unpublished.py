@@ -16,13 +16,13 @@ from airflow_connect.errors import AccessError, ConfigError, ConnectError, Unava
 if TYPE_CHECKING:
     from airflow_connect.exactly_once.manifest import Manifest
     from airflow_connect.exactly_once.state import ConnectorState
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 
 _REPLAY = "To copy these records again, replay their offsets (airflow-connect replay)."
 
 
 @contextmanager
-def naming_changes(config: RunConfiguration, manifest: Manifest) -> Iterator[None]:
+def naming_changes(config: SinkConfiguration, manifest: Manifest) -> Iterator[None]:
     """Say which keys have changed since the files of `manifest` were staged, if their store cannot be used now.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_connect.api.config import plugins
 from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector
-from airflow_connect.config.keys import connector as keys
+from airflow_connect.config.keys import sink as keys
 from airflow_connect.config.keys import source as source_keys
 from airflow_connect.config.resolved.loading import connector_definition
 from airflow_connect.config.resolved.source import ResolvedSourceConfig, load_source_config

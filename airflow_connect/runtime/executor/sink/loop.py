@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow_connect.runtime.executor.error_policy import ErrorPolicy
     from airflow_connect.runtime.executor.progress import ProgressSender
     from airflow_connect.runtime.executor.sink.column_path import Attempts, ColumnPath
-    from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
+    from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner
 
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class SinkLoop:
     """Reads ranges to their ends and counts records."""
 
     def __init__(
-        self, sink: TaskRunner, converter: RecordConverter, policy: ErrorPolicy, progress: ProgressSender
+        self, sink: SinkTaskRunner, converter: RecordConverter, policy: ErrorPolicy, progress: ProgressSender
     ) -> None:
         """Use open parts."""
         self._sink = sink

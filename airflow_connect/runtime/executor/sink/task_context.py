@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from airflow_connect.api.offsets import OffsetRange, TopicPartition
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.api.sink_roles import RoleContext
-    from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
+    from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner
 
 
 class TaskContext:
     """`api.sink.SinkTaskContext` of one task."""
 
-    def __init__(self, runner: TaskRunner, role: RoleContext) -> None:
+    def __init__(self, runner: SinkTaskRunner, role: RoleContext) -> None:
         """`runner`: the task's runner."""
         self._runner = runner
         self._role = role

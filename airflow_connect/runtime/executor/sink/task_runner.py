@@ -1,7 +1,7 @@
 """Runs the sink task of one Spark task: Connect's order of calls, and a ledger of every record.
 
-`TaskRunner` connects the loop, which has one record or one batch at a time, with the task (api/sink.py), which expects
-initialize, start, open, put, flush, close, stop. Every sink runs this way, built-in or third-party.
+`SinkTaskRunner` connects the loop, which has one record or one batch at a time, with the task (api/sink.py), which
+expects initialize, start, open, put, flush, close, stop. Every sink runs this way, built-in or third-party.
 """
 
 from __future__ import annotations
@@ -53,14 +53,16 @@ def task_class_of(connector: type[SinkConnector]) -> type[SinkTask]:
 
 def open_runner(
     connector: type[SinkConnector], context: RoleContext, ranges: Sequence[OffsetRange], max_poll_records: int
-) -> TaskRunner:
-    """The started task of a connector, open for its partitions; see `TaskRunner` for the arguments.
+) -> SinkTaskRunner:
+    """The started task of a connector, open for its partitions; see `SinkTaskRunner` for the arguments.
 
     Raises:
         ConnectError: what the task raised.
     """
     stages = connector.delivery is Delivery.STAGED
-    runner = TaskRunner(task_class_of(connector)(), context, ranges, stages=stages, max_poll_records=max_poll_records)
+    runner = SinkTaskRunner(
+        task_class_of(connector)(), context, ranges, stages=stages, max_poll_records=max_poll_records
+    )
     try:
         runner.open()
     except BaseException:
@@ -77,7 +79,7 @@ class LeftOut(NamedTuple):
     is_dead_letter: bool
 
 
-class TaskRunner:
+class SinkTaskRunner:
     """Calls a sink task in Connect's order and keeps the ledgers of its partitions."""
 
     def __init__(

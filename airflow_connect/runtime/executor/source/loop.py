@@ -20,7 +20,7 @@ from airflow_connect.api.source import (
     SourceTask,
 )
 from airflow_connect.config.keys import source as source_keys
-from airflow_connect.config.keys.connector import RUN_MAX_BYTES, RUN_MAX_RECORDS, RUN_MAX_SECONDS
+from airflow_connect.config.keys.sink import RUN_MAX_BYTES, RUN_MAX_RECORDS, RUN_MAX_SECONDS
 from airflow_connect.documents.source_run import SourceTaskReport
 from airflow_connect.errors import ConnectError, TaskFailedError
 from airflow_connect.kafka.writing.produced import ProducedColumns

@@ -12,7 +12,7 @@ from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.sink import Delivery
 from airflow_connect.connectors.jdbc_sink.sink import JdbcSinkConnector
 from airflow_connect.errors import AccessError, DataError, FencedError, UnavailableError
-from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
+from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner
 from tests.devstack.mariadb import MariaDbServer
 from tests.devstack.postgresql import PostgresServer
 from tests.support.copies.jdbc_sink_tasks import (
@@ -226,7 +226,7 @@ def test_full_disk_keeps_rows_and_offsets_together(tmp_path):
         assert written(database) == list(range(1000, 1000 + end))
 
 
-def put_in_columns(runner: TaskRunner, rows: list) -> None:
+def put_in_columns(runner: SinkTaskRunner, rows: list) -> None:
     """A thousand in each transaction."""
     for start in range(0, len(rows), 1000):
         batch = to_columns(rows[start : start + 1000])

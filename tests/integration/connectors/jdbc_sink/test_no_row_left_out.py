@@ -9,7 +9,7 @@ from sqlalchemy import event
 
 from airflow_connect.api import schema as s
 from airflow_connect.errors import DatabaseError
-from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
+from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner
 from tests.support.copies.jdbc_sink_tasks import SinkRun, give, losing_commit, records
 from tests.support.values.jdbc_columns import ColumnRun
 
@@ -32,7 +32,7 @@ def values(count: int, skipped: tuple[int, ...] = ()) -> list[dict[str, Any]]:
     return [{"n": n, "note": "x" if n in skipped else "y"} for n in range(count)]
 
 
-def told(runner: TaskRunner, rows: list[Any]) -> tuple[int, int, tuple[str, ...]]:
+def told(runner: SinkTaskRunner, rows: list[Any]) -> tuple[int, int, tuple[str, ...]]:
     """Written and filtered records, and the notes."""
     report = give(runner, rows)
     return report.written, report.filtered, runner.notes.sentences

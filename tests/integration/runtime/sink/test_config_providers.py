@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.driver.entry import plan_connector, run_connector, validate_connector
-from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 from tests.support.copies.s3 import InProcessEngine, numbered
 from tests.support.kafka_data import wait_until
 from tests.support.steps import Crashed
@@ -79,7 +79,7 @@ def test_keys_from_a_file_and_the_environment_copy_and_are_shown_nowhere(sink, k
     held = everything_in(kafka.bootstrap, "connect-runs")
     shown = json.dumps([*sink.events, report.to_json()], default=str) + repr(sink.spec())
     shown += "".join(capfd.readouterr())
-    shown += repr(RunConfiguration.from_spec(sink.spec()))
+    shown += repr(SinkConfiguration.from_spec(sink.spec()))
     assert sink.s3.secret_key not in shown
     assert sink.name.encode() in held
     assert sink.s3.secret_key.encode() not in held

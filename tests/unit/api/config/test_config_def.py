@@ -29,7 +29,7 @@ from airflow_connect.api.config.values import (
     masked,
     parse_type,
 )
-from airflow_connect.config.keys.connector import sink_keys
+from airflow_connect.config.keys.sink import sink_keys
 from airflow_connect.errors import ConfigError
 
 

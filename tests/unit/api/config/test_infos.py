@@ -11,7 +11,7 @@ import pytest
 from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Type
 from airflow_connect.api.config.infos import config_infos, config_key_infos
 from airflow_connect.api.config.references import ResolvedReferences
-from airflow_connect.config.keys.connector import sink_keys
+from airflow_connect.config.keys.sink import sink_keys
 
 LINES = [
     json.loads(line)

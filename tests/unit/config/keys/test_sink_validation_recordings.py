@@ -14,7 +14,7 @@ import pytest
 
 from airflow_connect.api.config.config_def import Type
 from airflow_connect.api.config.values import convert_to_string
-from airflow_connect.config.keys.connector import sink_keys
+from airflow_connect.config.keys.sink import sink_keys
 
 LINES = [
     json.loads(line)

@@ -12,7 +12,7 @@ import pytest
 from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, KeyFamily, Problem, Type
 from airflow_connect.api.config.validators import Range
 from airflow_connect.api.transform import Predicate, Transformation
-from airflow_connect.config.keys.connector import sink_keys
+from airflow_connect.config.keys.sink import sink_keys
 from airflow_connect.config.keys.transforms import with_chain
 from airflow_connect.config.resolved.sink import SinkConnectorConfig
 from airflow_connect.config.resolved.transforms import transforms_of

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.config.keys.connector import sink_keys
+from airflow_connect.config.keys.sink import sink_keys
 from airflow_connect.config.resolved.sink import SinkConnectorConfig
 from airflow_connect.errors import ConfigError
 

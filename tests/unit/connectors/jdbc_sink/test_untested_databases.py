@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 from airflow_connect.runtime.spec import RunSpec
 
 WORKER = {"bootstrap.servers": "127.0.0.1:1", "key.converter": "StringConverter", "value.converter": "AvroConverter"}
@@ -14,7 +14,7 @@ WORKER = {"bootstrap.servers": "127.0.0.1:1", "key.converter": "StringConverter"
 
 def notes(url: str) -> tuple[str, ...]:
     config = {"name": "n", "connector.class": "JdbcSink", "topics": "t", "connection.url": url}
-    return RunConfiguration.from_spec(RunSpec(config, WORKER)).sink_notes
+    return SinkConfiguration.from_spec(RunSpec(config, WORKER)).sink_notes
 
 
 @pytest.mark.parametrize(

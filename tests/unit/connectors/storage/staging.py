@@ -32,7 +32,7 @@ from airflow_connect.runtime.executor.error_policy import ErrorPolicy
 from airflow_connect.runtime.executor.progress import ProgressSender
 from airflow_connect.runtime.executor.sink.loop import SinkLoop
 from airflow_connect.runtime.executor.sink.put_errors import PutErrors
-from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
+from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner
 from airflow_connect.stores.store import FileIdentity
 from tests.support.copies.sink_tasks import StagedInMemory
 
@@ -122,7 +122,7 @@ class Outcome:
     error: str = ""
 
 
-class CountingRunner(TaskRunner):
+class CountingRunner(SinkTaskRunner):
     """Counts the records that took the columnar path."""
 
     in_columns = 0

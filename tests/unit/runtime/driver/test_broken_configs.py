@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from airflow_connect.api.config.plugins import PluginKind, built_in
 from airflow_connect.runtime.driver.entry import validate_connector
-from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 from airflow_connect.runtime.spec import RunSpec
 from tests.support.session.many_cases import check_each
 from tests.support.values.broken_configs import DATA, SECRET, WORKER, Broken, broken_configs, definitions, valid
@@ -115,7 +115,7 @@ VALUES = st.one_of(
 
 @given(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6))
 def test_findings_of_anything_are_sentences_with_keys(changes: dict[str, Any]) -> None:
-    for finding in RunConfiguration.findings(spec_of(CONNECTORS[0], {**valid(CONNECTORS[0]), **changes})):
+    for finding in SinkConfiguration.findings(spec_of(CONNECTORS[0], {**valid(CONNECTORS[0]), **changes})):
         assert finding["key"]
         assert finding["message"].endswith((".", "?", "!"))
         assert PYTHONS_WORDS.search(finding["message"]) is None

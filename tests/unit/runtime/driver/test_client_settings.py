@@ -14,7 +14,7 @@ from airflow_connect.errors import ConfigError
 from airflow_connect.kafka.clients.librdkafka_names import NAMES
 from airflow_connect.kafka.clients.settings import ClientConfig, admin_config, consumer_config, producer_config
 from airflow_connect.runtime.driver.checked_configuration import CheckedConfiguration
-from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 from airflow_connect.runtime.driver.source.configuration import SourceConfiguration
 from airflow_connect.runtime.spec import RunSpec
 
@@ -53,7 +53,7 @@ def values_of(key: str) -> tuple[str, str]:
 
 def configurations(worker: Mapping[str, Any], override: Mapping[str, Any]) -> Iterator[CheckedConfiguration[Any]]:
     """Of a sink and of a source."""
-    yield RunConfiguration.from_spec(RunSpec({**SINK, **override}, {**WORKER, **worker}))
+    yield SinkConfiguration.from_spec(RunSpec({**SINK, **override}, {**WORKER, **worker}))
     yield SourceConfiguration.from_spec(RunSpec({**SOURCE, **override}, {**WORKER, **worker}))
 
 
@@ -63,7 +63,7 @@ def both_ends(configuration: CheckedConfiguration[Any]) -> dict[str, ClientConfi
     # A task gets the two configurations as plain data, and builds its clients from them.
     in_task = {kind: BUILT[kind](configuration.worker, configuration.resolved.connector.raw) for kind in CLIENT_KINDS}
     assert found == in_task
-    if isinstance(configuration, RunConfiguration):
+    if isinstance(configuration, SinkConfiguration):
         settings = found["consumer"].settings
         reset = configuration.policy.auto_offset_reset
         assert (reset if reset != "none" else "error") == settings["auto.offset.reset"]
@@ -116,7 +116,7 @@ def test_every_key_without_prefix_reaches_all_clients_if_it_is_about_the_connect
 )  # fmt: skip
 def test_auto_offset_reset_under_any_name_is_one_of_three(text: str, planned: str, built: str) -> None:
     configuration = next(configurations({"consumer.auto.offset.reset": text}, {}))
-    assert isinstance(configuration, RunConfiguration)
+    assert isinstance(configuration, SinkConfiguration)
     assert configuration.policy.auto_offset_reset == planned
     assert configuration.consumer.settings["auto.offset.reset"] == built
 

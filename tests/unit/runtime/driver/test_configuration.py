@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_connect.errors import ConfigError
-from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 from airflow_connect.runtime.spec import RunSpec
 
 CONNECTOR: dict[str, Any] = {
@@ -32,7 +32,7 @@ WORKER: dict[str, Any] = {
 
 
 def test_without_secrets_keeps_the_workers_converters_and_no_secret() -> None:
-    kept = RunConfiguration.from_spec(RunSpec(CONNECTOR, WORKER)).without_secrets()
+    kept = SinkConfiguration.from_spec(RunSpec(CONNECTOR, WORKER)).without_secrets()
 
     assert kept["value.converter"] == "org.apache.kafka.connect.json.JsonConverter"
     assert kept["key.converter"] == "org.apache.kafka.connect.storage.StringConverter"
@@ -43,8 +43,8 @@ def test_without_secrets_keeps_the_workers_converters_and_no_secret() -> None:
 
 def test_master_that_spark_does_not_know_is_found_before_anything_starts() -> None:
     spec = RunSpec(CONNECTOR, {**WORKER, "spark.master": "mesos://zk:5050"})
-    found = [f for f in RunConfiguration.findings(spec) if f["level"] == "error"]
+    found = [f for f in SinkConfiguration.findings(spec) if f["level"] == "error"]
 
     assert [(f["key"], f["message"]) for f in found] == [("spark.master", "Spark has no master 'mesos'.")]
     with pytest.raises(ConfigError, match="Spark has no master"):
-        RunConfiguration.from_spec(spec)
+        SinkConfiguration.from_spec(spec)

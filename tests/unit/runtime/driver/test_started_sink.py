@@ -33,7 +33,7 @@ from airflow_connect.api import (
 from airflow_connect.connectors.local.sink import LocalSinkConnector
 from airflow_connect.errors import TaskFailedError
 from airflow_connect.runtime.driver.entry import validate_connector
-from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 from airflow_connect.runtime.driver.sink.started_sink import StartedSink
 from airflow_connect.runtime.spec import RunSpec
 
@@ -176,8 +176,8 @@ def config(connector: type, **more: str) -> dict[str, str]:
     return {"name": "n", "connector.class": name, "topics": "t", "own.key": "1", **changes}
 
 
-def run_of(connector: type, **more: str) -> RunConfiguration:
-    return RunConfiguration.from_spec(RunSpec(config(connector, **more), WORKER))
+def run_of(connector: type, **more: str) -> SinkConfiguration:
+    return SinkConfiguration.from_spec(RunSpec(config(connector, **more), WORKER))
 
 
 def sink_of(connector: type, **more: str) -> StartedSink:
@@ -216,7 +216,7 @@ def test_own_check_of_a_connector_is_found_by_validation():
 def test_check_of_an_object_is_found_by_validation_without_a_start():
     assert [f["key"] for f in validate_connector(RunSpec(config(Refusing), WORKER))] == ["own.key"]
     with pytest.raises(ConfigError, match="Not with run-7"):
-        RunConfiguration.from_spec(RunSpec(config(Refusing), WORKER, run_id="run-7"))
+        SinkConfiguration.from_spec(RunSpec(config(Refusing), WORKER, run_id="run-7"))
 
 
 @pytest.mark.parametrize(
@@ -366,4 +366,4 @@ def test_defect_of_a_built_in_sink_stays_one_that_is_to_be_reported(tmp_path: Pa
     keys = {"name": "n", "topics": "t", "store.url": str(tmp_path), "flush.size": "1", "format.class": "JsonFormat"}
     local = {**keys, "connector.class": "LocalSink"}
     with pytest.raises(TypeError, match="ours"):
-        RunConfiguration.from_spec(RunSpec(local, WORKER)).sink.publisher.preflight()
+        SinkConfiguration.from_spec(RunSpec(local, WORKER)).sink.publisher.preflight()

@@ -76,7 +76,7 @@ def test_validate_key_of_the_string_converter_is_known() -> None:
 
 
 def test_check_converters_names_unknown_keys_of_a_run_in_one_note() -> None:
-    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 
     typos = {
         "value.converter.auto.register.schema": "geheim",
@@ -84,8 +84,8 @@ def test_check_converters_names_unknown_keys_of_a_run_in_one_note() -> None:
         "header.converter": "SimpleHeaderConverter",
         "header.converter.zone": "geheim",
     }
-    assert RunConfiguration.from_spec(RunSpec(CONNECTOR, WORKER)).check_converters() == ()
-    (note,) = RunConfiguration.from_spec(RunSpec({**CONNECTOR, **typos}, WORKER)).check_converters()
+    assert SinkConfiguration.from_spec(RunSpec(CONNECTOR, WORKER)).check_converters() == ()
+    (note,) = SinkConfiguration.from_spec(RunSpec({**CONNECTOR, **typos}, WORKER)).check_converters()
     assert note == (
         "3 unknown keys have no effect: flush.on.edn (did you mean flush.on.end?), value.converter.auto.register.schema"
         " (did you mean value.converter.auto.register.schemas?), header.converter.zone."

@@ -11,7 +11,7 @@ from airflow_connect.api.record import KafkaRecord
 from airflow_connect.api.sink_roles import RoleContext
 from airflow_connect.errors import TaskFailedError
 from airflow_connect.runtime.executor.sink import task_runner
-from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
+from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner
 from tests.support.copies.sink_tasks import Tolerant
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -72,10 +72,10 @@ class Buffering(Task):
         self.aborted += 1
 
 
-def buffering(*, flush_on_end: bool = False, end: int = 100) -> tuple[Buffering, TaskRunner]:
+def buffering(*, flush_on_end: bool = False, end: int = 100) -> tuple[Buffering, SinkTaskRunner]:
     task = Buffering()
     context = RoleContext({}, errors=Tolerant(), flush_on_end=flush_on_end)
-    runner = TaskRunner(task, context, [OffsetRange("t", 0, 0, end)])
+    runner = SinkTaskRunner(task, context, [OffsetRange("t", 0, 0, end)])
     runner.open()
     return task, runner
 
@@ -133,7 +133,9 @@ def test_an_offset_that_nobody_was_given_is_refused(answer: int | None):
         def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
             return {} if answer is None else {T0: answer}
 
-    runner = TaskRunner(Wrong(), RoleContext({}, errors=Tolerant(), flush_on_end=False), [OffsetRange("t", 0, 0, 5)])
+    runner = SinkTaskRunner(
+        Wrong(), RoleContext({}, errors=Tolerant(), flush_on_end=False), [OffsetRange("t", 0, 0, 5)]
+    )
     runner.open()
     with pytest.raises(TaskFailedError, match=r"pre_commit returned the offset .* from 0 to 5"):
         runner.report(T0, 5, end=None, reason="")
@@ -144,7 +146,7 @@ def test_a_task_that_must_leave_nothing_and_does_is_refused():
         def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
             return dict.fromkeys(offsets, 0)
 
-    runner = TaskRunner(Keeps(), RoleContext({}, errors=Tolerant()), [OffsetRange("t", 0, 0, 5)])
+    runner = SinkTaskRunner(Keeps(), RoleContext({}, errors=Tolerant()), [OffsetRange("t", 0, 0, 5)])
     runner.open()
     with pytest.raises(TaskFailedError, match="although flush had to leave nothing open before 5"):
         runner.report(T0, 5, end=None, reason="")
@@ -156,7 +158,7 @@ def test_what_a_task_has_skipped_in_open_is_not_read():
             self.context.offset(T0, 3)
             self.context.offset(T1, 9)
 
-    runner = TaskRunner(
+    runner = SinkTaskRunner(
         Resumes(), RoleContext({}, errors=Tolerant()), [OffsetRange("t", 0, 0, 5), OffsetRange("t", 1, 0, 5)]
     )
     runner.open()
@@ -181,7 +183,7 @@ def test_a_defect_in_abort_hides_no_error_and_close_and_stop_still_come():
             raise TypeError("defect")
 
     task = Defective()
-    runner = TaskRunner(task, RoleContext({}, errors=Tolerant()), [OffsetRange("t", 0, 0, 5)])
+    runner = SinkTaskRunner(task, RoleContext({}, errors=Tolerant()), [OffsetRange("t", 0, 0, 5)])
     runner.open()
     runner.abort()
 
@@ -196,7 +198,7 @@ def test_an_own_defect_stays_as_it_is_and_is_not_its_own_cause(monkeypatch: pyte
             self.writing = records[0]
             raise TypeError("defect")
 
-    runner = TaskRunner(Defective(), RoleContext({}, errors=Tolerant()), [OffsetRange("t", 0, 0, 5)])
+    runner = SinkTaskRunner(Defective(), RoleContext({}, errors=Tolerant()), [OffsetRange("t", 0, 0, 5)])
     runner.open()
     runner.put(record(3))
     with pytest.raises(TypeError, match="defect") as caught:

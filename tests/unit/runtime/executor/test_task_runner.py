@@ -28,7 +28,7 @@ from airflow_connect.api.sink_roles import RoleContext
 from airflow_connect.documents.run import PartitionReport
 from airflow_connect.errors import FatalDataError, TaskFailedError
 from airflow_connect.runtime.executor.sink import task_runner
-from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
+from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -98,9 +98,9 @@ class Task(SinkTask):
         return [offset for batch in self.batches for offset in batch]
 
 
-def sink_of(task: SinkTask, errors: Errors | None = None, ranges: Sequence[OffsetRange] = ()) -> TaskRunner:
+def sink_of(task: SinkTask, errors: Errors | None = None, ranges: Sequence[OffsetRange] = ()) -> SinkTaskRunner:
     context = RoleContext({"name": "n"}, run_id="run-1", now_ms=5, errors=errors or Errors())
-    sink = TaskRunner(task, context, ranges or [OffsetRange("t", 0, 0, 2000)])
+    sink = SinkTaskRunner(task, context, ranges or [OffsetRange("t", 0, 0, 2000)])
     sink.open()
     return sink
 
@@ -113,7 +113,7 @@ def record(offset: int, partition: int = 0, topic: str = "t") -> SinkRecord:
     )  # fmt: skip
 
 
-def finished(sink: TaskRunner, end: int, tp: TopicPartition = T0) -> PartitionReport:
+def finished(sink: SinkTaskRunner, end: int, tp: TopicPartition = T0) -> PartitionReport:
     return sink.report(tp, end, end=end, reason="")
 
 
@@ -341,7 +341,7 @@ def test_staged_file_of_a_connector_that_cannot_publish_fails_before_the_manifes
             return [StagedFile("k", "t", 0, 0, 1, 1, 1)]
 
     context = RoleContext({}, errors=Errors())
-    sink = TaskRunner(Stages(), context, [OffsetRange("t", 0, 0, 1)], stages=False)
+    sink = SinkTaskRunner(Stages(), context, [OffsetRange("t", 0, 0, 1)], stages=False)
     sink.open()
     with pytest.raises(TaskFailedError, match="Stages staged k, but its connector has no way to publish it"):
         finished(sink, 1)
