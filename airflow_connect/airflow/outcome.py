@@ -17,8 +17,8 @@ MOST_OFFSETS = 20
 KILLED = "The task was killed, and so was its run. What it had not committed is left to the next run."
 _ADDED = frozenset({"records", "files"})
 FENCED_ADVICE = (
-    "Two runs of one connector overlapped: two DAG runs at once (a backfill, max_active_runs above 1), two mapped tasks "
-    "or two DAGs with the same connector name, or a retry while the first try was still running. The newer run "
+    "Two runs of one connector overlapped: two DAG runs at once (a backfill, max_active_runs above 1), two mapped "
+    "tasks or two DAGs with the same connector name, or a retry while the first try was still running. The newer run "
     "continues after what this one had committed; nothing is lost or duplicated."
 )
 
@@ -77,7 +77,7 @@ def summary_of(report: RunReport) -> dict[str, Any]:
 
 
 def asset_extra(report: RunReport) -> dict[str, Any]:
-    """The content of an asset event: counts, those of a run that was finished first included; where the next one begins."""
+    """The content of an asset event: counts, with those of a run that was finished first; where the next one begins."""
     summary = summary_of(report)
     counts = ("files",) if report.source is None else ("topics", "partitions")
     extra = {name: summary[name] for name in ("records", *counts, "offsets", "run_id")}

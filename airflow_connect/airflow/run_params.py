@@ -105,8 +105,8 @@ def _ignored_limit(key: str, value: Any) -> ConfigError:
         f"The conf of this DAG run sets {key} to {value!r}, but Airflow has not passed it on to the task.",
         code="airflow.conf_ignored",
         config_path=key,
-        suggestion="Set dag_run_conf_overrides_params to True in the section [core] of Airflow's configuration, or start"
-        " the DAG run without this key. Nothing was copied.",
+        suggestion="Set dag_run_conf_overrides_params to True in the section [core] of Airflow's configuration, or"
+        " start the DAG run without this key. Nothing was copied.",
     )
 
 

@@ -104,8 +104,8 @@ class ConnectorTaskGroup(TaskGroup):
 
     @staticmethod
     def _after(approval: bool | Mapping[str, Any]) -> dict[str, Any]:
-        # An approval that was not needed is skipped. One that was rejected skips the copy itself. If the plan is skipped,
-        # too, because a branch before the group was not taken, nothing may be copied.
+        # An approval that was not needed is skipped. One that was rejected skips the copy itself. If the plan is
+        # skipped, too, because a branch before the group was not taken, nothing may be copied.
         return {"trigger_rule": TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS} if approval else {}
 
 

@@ -18,7 +18,7 @@ HEAD_WITHIN_S = 30.0
 BODY_WITHIN_S = 30.0
 """For the body of a request."""
 MOST_IDLE = 500
-"""Connections of a server whose request has not arrived; less than its `limit_concurrency`, above which it answers 503."""
+"""Connections of a server whose request has not arrived. Above `limit_concurrency`, which is more, it answers 503."""
 READ_WITHIN_S = 60.0
 """For a client to take some of what was sent to it."""
 MOST_HEAD_BYTES = 64 << 10

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 import requests
 
+from tests.support.command_line import run_command
 from tests.support.kafka_data import every_record
 from tests.support.processes.proc import command_lines
 from tests.support.servers.certificates import as_pkcs12, self_signed
@@ -83,9 +85,17 @@ def test_no_secret_of_a_worker_can_be_found(worker, unique_name, tmp_path: Path)
             plugin,
             "/admin/loggers",
             "/openapi.json",
+            "/metrics",
+            "/jmx",
         ):
             assert send("GET", path).status_code == 200
         assert requests.get(found[0], auth=("ann", "wrong"), verify=pem, timeout=60).status_code == 401
+        file = tmp_path / "of-the-doctor.json"
+        file.write_text(json.dumps(worker))
+        for options in ((), ("--json",)):
+            done = run_command("doctor", "--deep", "db", "--worker", file, *options)
+            assert done.exit_code == 1 and "database" in done.out
+            seen += [done.out, done.err]
         seen += [line for _, line in command_lines()]
         assert send("DELETE", "/connectors/db").status_code == 204
     seen.append(running.printed)
