@@ -173,7 +173,8 @@ class OffsetReconciler:
         kept: set[str] = set()
         # A file with the inode and the time of a known one is that file. Then the longest content, because a file that
         # begins like many must not be taken by another one: the inode of a file that was deleted, or compressed, may
-        # have been used again. Of equally long ones, the inode, then a name to which only .gz was added.
+        # have been used again. Of equally long ones, the inode, then the time, which compression may keep, then a name
+        # to which only .gz was added.
         steps = sorted(
             (nearness is not Nearness.UNMODIFIED, -states[name].position, nearness, name)
             for name in (*lost, *doubtful)

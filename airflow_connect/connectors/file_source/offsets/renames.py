@@ -19,9 +19,9 @@ from airflow_connect.stores.file_system import FoundFile
 
 
 class Nearness(IntEnum):
-    """What a file has in common with a known one: inode and time, the inode, or the name but for an extension."""
+    """What a file has in common with a known one: inode and time, one of them, or the name but for an extension."""
 
-    UNMODIFIED, SAME_INODE, SAME_NAME, ANY_NAME = range(4)
+    UNMODIFIED, SAME_INODE, SAME_TIME, SAME_NAME, ANY_NAME = range(5)
 
 
 class Renames:
@@ -69,6 +69,8 @@ class Renames:
         """What a candidate has in common with a known file, besides its content."""
         if file.identity and file.identity == known.identity and self._content.may_be_same(name, file):
             return Nearness.UNMODIFIED if known.is_unmodified(file) else Nearness.SAME_INODE
+        if known.is_unmodified(file):
+            return Nearness.SAME_TIME
         is_same_name = name == unpacked_name(file.name) or file.name == unpacked_name(name)
         return Nearness.SAME_NAME if is_same_name else Nearness.ANY_NAME
 

@@ -146,6 +146,26 @@ def test_rotated_file_that_is_compressed_and_counted_on_is_not_copied_again(tmp_
     assert told(source, "2 files were renamed")
 
 
+def test_compressed_file_whose_time_was_kept_is_not_taken_for_another_one_that_begins_alike(tmp_path: Path) -> None:
+    """Both offsets have the same content. app.log.12.gz is the first name in the list, and has the time of app.log.9."""
+    log, oldest = tmp_path / "app.log", tmp_path / "app.log.9"
+    written(oldest, "banner\n", BEFORE_S)
+    written(log, "banner\n", BEFORE_S + 5)
+    source = file_source(tmp_path / "app.log*")
+    source.run()
+    assert source.take() == ["banner", "banner"]
+    for old, number, at_s in ((oldest, 12, BEFORE_S), (log, 3, LATER_S)):
+        packed = tmp_path / f"app.log.{number}.gz"
+        packed.write_bytes(gzip.compress(old.read_bytes()))
+        os.utime(packed, (at_s, at_s))
+        old.unlink()
+    written(log, "new\n", LATER_S + 5)
+
+    source.run()
+
+    assert source.take() == ["new"]
+
+
 @pytest.mark.parametrize("keeps_time", [True, False])
 def test_rotated_file_that_is_compressed_and_counted_on_over_a_gap_is_recognised_or_named(
     tmp_path: Path, keeps_time: bool
