@@ -69,7 +69,7 @@ class ConfigError(ConnectError):
 
 
 class MissingPackageError(ConfigError):
-    """A Python package of an extra is not installed; the suggestion names the extra. Use `missing_package`."""
+    """A Python package of an extra is not installed; the suggestion names the extra."""
 
     code = "package.missing"
 
@@ -80,14 +80,15 @@ def missing_package(
     """The error for a package that is not installed, with the same wording for every extra.
 
     Args:
-        package: name of the distribution.
+        package: name of the distribution; several, with " and " between them.
         extra: the extra of airflow-connect that installs it.
         purpose: the feature that needs it, as the beginning of a sentence.
         where: which machines need it; "" if there is only this one.
         config_path: the key that requires it.
     """
+    which = f"packages {package}, which are" if " and " in package else f"package {package}, which is"
     return MissingPackageError(
-        f"{purpose} needs the Python package {package}, which is not installed.",
+        f"{purpose} needs the Python {which} not installed.",
         suggestion=f'Run{f" this {where}" if where else ""}: pip install "airflow-connect[{extra}]"',
         config_path=config_path,
     )

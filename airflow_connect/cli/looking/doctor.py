@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.cli.blocks import Block, line
 from airflow_connect.cli.control.chosen import spec_that_runs
-from airflow_connect.cli.control.target import add_target, complete_names, worker_configuration
+from airflow_connect.cli.control.target import (
+    WORKER_ENV,
+    add_target,
+    complete_names,
+    worker_configuration,
+    worker_file_of,
+)
 from airflow_connect.cli.interruptible import run_interruptible
 from airflow_connect.cli.outcome import CommandOutcome
 from airflow_connect.cli.terminal import Terminal
@@ -41,16 +47,24 @@ def run(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
 
 def _examine(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
     from airflow_connect.control.doctor import check_installation
-    from airflow_connect.observe.inspecting.doctor import SERVERS, attempt, examine
+    from airflow_connect.observe.inspecting.doctor import SERVERS, attempt, check_software, examine
 
+    if not (arguments.names or arguments.deep or arguments.url) and worker_file_of(arguments) is None:
+        return _outcome(
+            list(check_software()), f" Only packages and Java: for brokers name --worker, or ${WORKER_ENV}."
+        )
     worker = worker_configuration(arguments, NAME)
     terminal.hide({}, secret_values(worker))
     specs = [spec_that_runs(Namespace(**{**vars(arguments), "name": name}), terminal, NAME) for name in arguments.names]
     checks = list(examine(worker, specs, deep=arguments.deep))
     if all(check.is_ok for check in checks if check.did == SERVERS):  # Otherwise it would fail for the same reason.
         checks += attempt("registered connectors", lambda: check_installation(worker))
+    return _outcome(checks)
+
+
+def _outcome(checks: list[Check], rest: str = "") -> CommandOutcome:
     wrong = sum(not check.is_ok for check in checks)
-    told = f"{plural(len(checks), 'check')}, {wrong} failed."
+    told = f"{plural(len(checks), 'check')}, {wrong} failed.{rest}"
     return CommandOutcome(
         told,
         {"checks": [check.to_json() for check in checks]},

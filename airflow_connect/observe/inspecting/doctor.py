@@ -9,13 +9,13 @@ import platform
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect import __version__
 from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.errors import ConnectError
 from airflow_connect.observe.inspecting.doctor_of_stores import check_bucket_of, check_database_of
+from airflow_connect.runtime.engine.pyspark_versions import PysparkVersionsError, ensure_one_version, version_of
 from airflow_connect.runtime.worker_check import check_registries, check_worker
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def examine(
         providers: config providers that need no configuration, such as Airflow's.
         runs_here: whether this machine copies; others need no Spark.
     """
-    yield from _software(runs_here=runs_here)
+    yield from check_software(runs_here=runs_here)
     try:
         references = resolve_references({}, worker, providers=providers)
     except ConnectError as error:
@@ -102,25 +102,23 @@ def failed(did: str, error: ConnectError) -> Check:
     return Check(did, error.message, error.suggestion, is_ok=False)
 
 
-def _software(*, runs_here: bool) -> Iterator[Check]:
-    found = {name: _version_of(name) for name in _PACKAGES}
+def check_software(*, runs_here: bool = True) -> Iterator[Check]:
+    """Packages, their versions, Java: what needs no configuration."""
+    found = {name: version_of(name) for name in _PACKAGES}
     listed = ", ".join(f"{name} {number}" for name, number in found.items() if number)
     yield Check("versions", f"airflow-connect {__version__} on Python {platform.python_version()}, {listed}.")
-    classic, client = found["pyspark"], found["pyspark-client"]
-    if not classic:
+    if not found["pyspark"]:
         yield Check(
             "Spark",
             "pyspark is not installed: runs can only be planned here.",
             'Where runs copy, install it: pip install "airflow-connect[spark]"',
             is_ok=not runs_here,
         )
-    elif client and classic != client:
-        yield Check(
-            "Spark",
-            f"pyspark {classic} and pyspark-client {client} install the same files, so every Python worker fails.",
-            f'Install one version of both: pip install "pyspark=={classic}" "pyspark-client=={classic}"',
-            is_ok=False,
-        )
+        return
+    try:
+        ensure_one_version()
+    except PysparkVersionsError as error:
+        yield failed("Spark", error)
     else:
         yield from attempt("Java", _java)
 
@@ -130,13 +128,6 @@ def _java() -> Iterator[Check]:
 
     java = find_java()
     yield Check("Java", f"Java {java.version} at {java.home}.")
-
-
-def _version_of(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
 
 
 def _refused_topics(worker: Mapping[str, Any], *, of_runs: bool) -> Iterator[Check]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from airflow_connect.errors import TaskFailedError, missing_package
 from airflow_connect.runtime.engine.gateway import Gateway, spark_home, start_gateway, start_submitted
 from airflow_connect.runtime.engine.java import java_home
+from airflow_connect.runtime.engine.pyspark_versions import ensure_one_version
 from airflow_connect.runtime.engine.spark_settings import (
     DEFAULT_MASTER,
     MASTER,
@@ -73,7 +74,7 @@ def open_session(settings: Mapping[str, str]) -> OpenSession:
 
     Raises:
         MissingPackageError: pyspark is not installed.
-        ConfigError: a setting cannot be applied.
+        ConfigError: a setting cannot be applied, or pyspark and pyspark-client have different versions.
         AccessError: no Java 17 or newer.
         TaskFailedError: Spark did not start.
     """
@@ -82,6 +83,7 @@ def open_session(settings: Mapping[str, str]) -> OpenSession:
     except ModuleNotFoundError as error:
         raise missing_package("pyspark", "spark", purpose="Copying with Spark") from error
 
+    ensure_one_version()
     refuse_unusable(settings)
     if settings.get(REMOTE):
         builder = SparkSession.builder.remote(settings[REMOTE])

@@ -221,4 +221,4 @@ def _kind_of_dag(history: History) -> str:
     state = history.state
     if state is None:
         return UNKNOWN
-    return _DAG_SINK if state.committed else SOURCE
+    return _DAG_SINK if state.committed or state.begun else SOURCE

@@ -276,6 +276,14 @@ def test_doctor_tries_the_registry_of_a_connector_and_says_what_it_does_not_try(
     assert SECRET not in done.out + done.err
 
 
+def test_doctor_without_a_worker_file_looks_at_packages_and_java(monkeypatch):
+    monkeypatch.delenv("AIRFLOW_CONNECT_WORKER", raising=False)
+    done = run_command("doctor")
+    assert done.exit_code == 0, done.out + done.err
+    assert "✓ versions" in done.out and "✓ Java" in done.out
+    assert "0 failed. Only packages and Java: for brokers name --worker" in done.out
+
+
 def test_doctor_without_brokers_still_makes_the_other_checks(tmp_path, monkeypatch):
     give_kafka(0.5, monkeypatch)
     file = tmp_path / "worker.properties"

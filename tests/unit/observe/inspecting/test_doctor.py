@@ -8,6 +8,8 @@ import pytest
 
 from airflow_connect.observe.inspecting import doctor
 from airflow_connect.observe.inspecting.doctor_of_stores import compared_clocks
+from airflow_connect.runtime.engine import pyspark_versions
+from airflow_connect.runtime.engine.session import open_session
 
 NOON = "Fri, 20 Nov 2026 12:00:00 GMT"
 NOON_S = 1795176000.0
@@ -22,14 +24,25 @@ def spark_checks(monkeypatch: pytest.MonkeyPatch, *, runs_here: bool = True, **i
             raise PackageNotFoundError(name)
         return packages[name]
 
-    monkeypatch.setattr(doctor, "version", version)
-    return [check for check in doctor._software(runs_here=runs_here) if check.did in ("Spark", "Java")]
+    monkeypatch.setattr(pyspark_versions, "version", version)
+    return [check for check in doctor.check_software(runs_here=runs_here) if check.did in ("Spark", "Java")]
 
 
 def test_two_kinds_of_pyspark_that_differ_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    (check,) = spark_checks(monkeypatch, pyspark="4.1.0", pyspark_client="4.2.0")
-    assert not check.is_ok
-    assert "every Python worker fails" in check.found and '"pyspark-client==4.1.0"' in check.to_do
+    """The lower version is suggested: the higher one may not exist of both."""
+    for classic, client in (("4.9.0", "4.10.0"), ("4.10.0", "4.9.0")):
+        (check,) = spark_checks(monkeypatch, pyspark=classic, pyspark_client=client)
+        assert not check.is_ok
+        assert "every Python worker fails" in check.found
+        assert check.to_do.endswith('pip install "pyspark==4.9.0" "pyspark-client==4.9.0"')
+
+
+def test_a_run_with_two_kinds_of_pyspark_is_refused_before_a_jvm_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyspark_versions, "version", {"pyspark": "4.3.0", "pyspark-client": "4.2.0"}.__getitem__)
+    with pytest.raises(pyspark_versions.PysparkVersionsError, match="every Python worker fails") as caught:
+        open_session({})
+    assert not caught.value.retriable
+    assert "pyspark-client==4.2.0" in caught.value.suggestion
 
 
 def test_a_machine_without_spark_is_told_and_one_with_it_needs_java(monkeypatch: pytest.MonkeyPatch) -> None:
