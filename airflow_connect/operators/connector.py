@@ -171,6 +171,8 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
             run = self._service_run = ServiceRun(self.driver_conn_id, spec.run_id, self.log.warning)
             view = run.start(spec)
             self.log.info("Run %s is %s at the driver service.", run.run_id, view.state.value)
+            if run.run_id != run.attempt:
+                self.log.info("An earlier attempt of this task has started it, and this one takes its outcome.")
             shown = shown_config(spec.connector, redact, secret_names(spec.connector))
             if self.deferrable and view.state is not RunState.ENDED:
                 self._defer(view, shown, run.attempt)

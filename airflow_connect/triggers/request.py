@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.airflow.connections.documents import read_worker
 from airflow_connect.airflow.connector_arguments import ConnectorArguments
+from airflow_connect.config.resolved.loading import secret_names
 from airflow_connect.errors import ConfigError
 from airflow_connect.observe.watches.conditions import (
     AnyCondition,
@@ -59,9 +60,11 @@ class PeekRequest:
         Raises:
             ConfigError: names the key.
         """
-        for name, config in (("config", self.arguments.config), ("worker", self.arguments.worker)):
-            for key, value in (config if isinstance(config, Mapping) else {}).items():
-                if secret_values({key: value}):
+        for name, given in (("config", self.arguments.config), ("worker", self.arguments.worker)):
+            config = given if isinstance(given, Mapping) else {}
+            names = secret_names(config) if config.get("connector.class") else frozenset()
+            for key, value in config.items():
+                if secret_values({key: value}, secret_names=names):
                     raise ConfigError(
                         f"The value of {key} in the {name} of {self.arguments.owner} is a secret, and would be stored"
                         " with the trigger in Airflow's database.",

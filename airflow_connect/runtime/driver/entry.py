@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.config.references import ResolvedReferences
 from airflow_connect.errors import ConfigError, ConnectError
 from airflow_connect.runtime.driver.reporting import failed, now_ms
 from airflow_connect.runtime.driver.source.configuration import SourceConfiguration, is_source
 from airflow_connect.runtime.driver.stopping import StopRequest, may_be_stopped, request_stop
 from airflow_connect.runtime.reporting.internal_errors import name_connector
+from airflow_connect.runtime.reporting.redaction import redactor_of_run
 from airflow_connect.runtime.spec import Observer, RunSpec, ignore_events
 
 if TYPE_CHECKING:
@@ -46,8 +48,8 @@ def run_connector(
     except ConnectError as error:
         # If it was stopped, its Spark job was cancelled, for example: the reason is that it had to stop.
         reason = (stop.error if stop is not None and not stop.is_finishing else None) or error
-        if run is not None:
-            run.references.hide_in_error(reason)
+        references = ResolvedReferences(spec.references) if run is None else run.references
+        redactor_of_run(spec, references).hide_in_error(reason)
         report = failed(name, spec.run_id, started_ms, reason, run.phases_ms if run else {})
     except Exception as defect:
         name_connector(defect, name)

@@ -13,6 +13,7 @@ from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.crash_points import reached
 from airflow_connect.runtime.driver.reporting import failed_end_of, now_ms
 from airflow_connect.runtime.driver.stopping import refuse_when_stopping
+from airflow_connect.runtime.reporting.redaction import redactor_of_run
 
 if TYPE_CHECKING:
     from airflow_connect.api.config.references import ResolvedReferences
@@ -133,7 +134,8 @@ class RunInProgress:
         except Exception as error:
             end = failed_end_of(spec.run_id, self._started_ms, error, spec.origin)
             if end is not None:
-                hidden = {part: self.references.hide(end[part]) for part in ("message", "suggestion")}
+                redact = redactor_of_run(spec, self.references)
+                hidden = {part: redact(end[part]) for part in ("message", "suggestion")}
                 self._tell_end(kafka, {**end, **hidden})
             raise
 

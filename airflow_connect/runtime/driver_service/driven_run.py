@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from airflow_connect.api.config.references import ResolvedReferences
-from airflow_connect.config.resolved.loading import secret_names
 from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import ConnectError, UnavailableError
 from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.driver_service.contract import EndedBy, RunNews, RunState, RunView
 from airflow_connect.runtime.reporting.internal_errors import internal_error, name_connector
-from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
+from airflow_connect.runtime.reporting.redaction import Redactor, redactor_of_run
 from airflow_connect.runtime.spec import RunSpec
 
 MOST_ENTRIES = 2000
@@ -126,10 +125,7 @@ class DrivenRun:
                 self._finish(RunView(self.run_id, RunState.ENDED, self._lease_s, self._ended_by), clock())
                 return
             self._state = RunState.RUNNING
-        known = secret_values(
-            spec.connector, spec.worker, _aws_secrets(spec), secret_names=secret_names(spec.connector)
-        )
-        redact = Redactor(known, _references(spec))
+        redact = redactor_of_run(spec, ResolvedReferences(spec.references))
         name = str(spec.connector.get("name") or "")
         try:
             view = self._driven(spec, redact, start)
@@ -217,15 +213,6 @@ def _digest(spec: RunSpec, key: bytes) -> str:
     work = [dict(spec.connector), dict(spec.worker), dict(spec.bounds)]
     text = json.dumps(work, sort_keys=True, default=str).encode()
     return hmac.new(key, text, hashlib.sha256).hexdigest()
-
-
-def _references(spec: RunSpec) -> ResolvedReferences:
-    return ResolvedReferences(spec.references)
-
-
-def _aws_secrets(spec: RunSpec) -> Mapping[str, str]:
-    """Under key names that mark them as secret."""
-    return {f"aws.{key}": spec.aws[key] for key in ("secret_access_key", "session_token") if spec.aws.get(key)}
 
 
 def _without_secrets(value: Any, redact: Redactor) -> Any:

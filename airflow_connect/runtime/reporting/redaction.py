@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.config.references import ResolvedReferences, is_reference
 from airflow_connect.api.config.values import HIDDEN, is_secret_name
+
+if TYPE_CHECKING:
+    from airflow_connect.errors import ConnectError
+    from airflow_connect.runtime.spec import RunSpec
 
 # A value may be a megabyte of one word: each pattern begins at the first character of a word only, and reads it once.
 _URL_PASSWORD = re.compile(r"(?<=[\w+.-])://[^\s/:@]*+:([^\s/@]+)@")
@@ -74,6 +78,25 @@ class Redactor:
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         return text
+
+    def hide_in_error(self, error: ConnectError) -> None:
+        """Do the same to the message and the suggestion of an error."""
+        error.message, error.suggestion = self(error.message), self(error.suggestion)
+        error.args = (error.message,)
+
+
+def redactor_of_run(spec: RunSpec, references: ResolvedReferences) -> Redactor:
+    """Hides everything that is secret in the input of a run.
+
+    Args:
+        spec: of the run.
+        references: the values of its references.
+    """
+    from airflow_connect.config.resolved.loading import secret_names
+
+    aws = {key: spec.aws[key] for key in ("secret_access_key", "session_token") if spec.aws.get(key)}
+    known = secret_values(spec.connector, spec.worker, aws, secret_names=secret_names(spec.connector))
+    return Redactor(known, references)
 
 
 def shown_config(config: Mapping[str, Any], redact: Redactor, names: frozenset[str] = frozenset()) -> dict[str, Any]:

@@ -268,6 +268,13 @@ def test_trigger_waits_for_a_connection_that_airflow_does_not_find_for_a_while(
     assert event["found"]["records"] == 1
 
 
+def test_key_of_type_password_is_not_stored_with_a_trigger_whatever_its_name() -> None:
+    config = {"name": "s", "connector.class": "JdbcSourceConnector", "query.masked": "select ssn from patients"}
+    sensor = SourceChangedSensor(task_id="wait", config=config, worker={"bootstrap.servers": "b:1"}, deferrable=True)
+    with pytest.raises(ConfigError, match=r"The value of query\.masked in the config of task 'wait' is a secret"):
+        sensor.request().ensure_no_secrets()
+
+
 def test_secret_is_not_stored_with_a_trigger(sink: LocalSink) -> None:
     worker = {"sasl.password": "jaas-rabbit77hole"}
     sensor = ConnectorLagSensor(task_id="wait", config=sink.connector(), worker=worker, min_records=1, deferrable=True)

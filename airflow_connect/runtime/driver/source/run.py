@@ -35,6 +35,7 @@ from airflow_connect.runtime.driver.started import ConnectorRun
 from airflow_connect.runtime.failed_records import skipped
 from airflow_connect.runtime.left_out import error_of, note_of, without_doubles
 from airflow_connect.runtime.reporting.notes import Notes, of_tasks
+from airflow_connect.runtime.reporting.redaction import redactor_of_run
 from airflow_connect.runtime.reporting.skew import skew_notes
 
 if TYPE_CHECKING:
@@ -258,7 +259,7 @@ class SourceRun(RunInProgress):
         left_out = self._all_left_out(reports)
         if left_out:
             self._error = error_of(left_out)
-            self.references.hide_in_error(self._error)
+            redactor_of_run(self._config.spec, self.references).hide_in_error(self._error)
         of_run = dict.fromkeys((*plan.notes, *self._notes.sentences, *map(note_of, left_out)))
         told = of_tasks(((*r.notes, *(r.source.notes if r.source else ())) for r in reports), MOST_NOTES_OF_RUN)
         notes = [*of_run, *(note for note in told if note not in of_run)]
