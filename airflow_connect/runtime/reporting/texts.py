@@ -69,7 +69,6 @@ class Table:
         return [" " * self.indent + text.rstrip() for text in texts]
 
 
-
 def spelled_out(text: str) -> str:
     """The text with control characters escaped, but for tabs and line ends: a terminal would obey them."""
     return text if text.isprintable() else text.translate(_SPELLED_OUT)

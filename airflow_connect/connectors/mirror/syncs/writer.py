@@ -44,9 +44,7 @@ _TIMEOUT_MS = 60_000
 class OffsetSyncLog:
     """The offset syncs of one task; does nothing if `emit.offset-syncs.enabled` is false."""
 
-    def __init__(
-        self, config: MirrorConfig, planned: Mapping[MirroredRange, int], context: SourceTaskContext
-    ) -> None:
+    def __init__(self, config: MirrorConfig, planned: Mapping[MirroredRange, int], context: SourceTaskContext) -> None:
         """Look where the logs of the target end, and write that every copy of this task is behind.
 
         Args:
