@@ -14,11 +14,12 @@ from airflow_connect.connectors.mirror.config import READ_COMMITTED, MirrorConfi
 from airflow_connect.connectors.mirror.offsets import Committed, LogBounds, StartRules, start_of
 from airflow_connect.connectors.mirror.protocol.alone import RAW_BYTES, target_admin
 from airflow_connect.connectors.mirror.protocol.internal_topics import ensure_topic
+from airflow_connect.connectors.mirror.syncs.writer import not_written, write_begins
 from airflow_connect.connectors.mirror.task import MirrorSourceTask
 from airflow_connect.connectors.mirror.topics import TIMESTAMP_TYPE, RemoteTopics
 from airflow_connect.connectors.mirror.work import MirroredRange, divided, ranges_of, task_config
 from airflow_connect.counting import agreeing, names, plural
-from airflow_connect.errors import AccessError
+from airflow_connect.errors import AccessError, ConnectError
 from airflow_connect.kafka.admin import watermarks
 from airflow_connect.kafka.admin.topics import TopicInfo, all_names, deleted_topics, resolve_topics
 from airflow_connect.kafka.clients.short_lived import Admin, admin_client
@@ -66,6 +67,7 @@ class MirrorSourceConnector(SourceConnector):
                 self._tell_without_syncs(target, ranges, committed)
             ranges = self._prepared(RemoteTopics(config, source, target), topics, committed, ranges)
             self._ensure_syncs_topic(source, target)
+            self._write_begins(target, ranges)
             self._copy_acls(source, target, topics)
         return [task_config(self.config, part) for part in divided(ranges, max_tasks)]
 
@@ -177,6 +179,13 @@ class MirrorSourceConnector(SourceConnector):
             cluster = source if config.syncs_location == clients.SOURCE else target
             topic = config.policy.offset_syncs_topic(config.syncs_location)
             ensure_topic(cluster, topic, config.syncs_replication_factor, keys.SYNCS_REPLICATION_FACTOR)
+
+    def _write_begins(self, target: Admin, ranges: Sequence[MirroredRange]) -> None:
+        """Syncs only make checkpoints exact: the copy is valid without them."""
+        try:
+            write_begins(self._typed, target, ranges)
+        except ConnectError as error:
+            self.context.note(not_written(error))
 
     def _tell_without_syncs(
         self, target: Admin, ranges: Sequence[MirroredRange], committed: Mapping[TopicPartition, Committed]

@@ -102,8 +102,7 @@ class MirrorSourceTask(SourceTask):
             one.topic_partition: _Place(one, _resumed(one, offset), typed.policy.remote_topic(one.topic), partition)
             for one, partition, offset in zip(ranges, partitions, map(Committed.of, committed), strict=True)
         }
-        positions = {place.planned: place.position for place in self._places.values()}
-        self._syncs = OffsetSyncLog(typed, positions, self.context)
+        self._syncs = OffsetSyncLog(typed, ranges, self.context)
         self._open = OpenRecords({tp: place.remote for tp, place in self._places.items()})
         self._unfinished = dict(self._places)
         self._batch: ColumnBatch | None = None

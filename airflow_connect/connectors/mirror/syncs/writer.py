@@ -5,8 +5,10 @@ remote partition is the mirror, and it writes in order. So the place of every re
 partition's log before the first and after the last transaction, if the log grew by exactly what was copied, and if
 nothing can have left a record out in between. Otherwise a sync tells only where the log ended before.
 
-The task begins with such a sync, too. If it is killed before it writes others, syncs of earlier runs would seem to tell
-where its copies are. After offsets were deleted or set back, they would send a group past records it has not read.
+The driver writes such a sync before the tasks start, too (`write_begins`). If a task is killed before it writes others,
+syncs of earlier runs would seem to tell where its copies are. After offsets were deleted or set back, they would send a
+group past records that it has not read. It is the driver that writes them, because an attempt that was frozen could
+read the end of the log when another attempt has copied already.
 """
 
 from __future__ import annotations
@@ -44,12 +46,12 @@ _TIMEOUT_MS = 60_000
 class OffsetSyncLog:
     """The offset syncs of one task; does nothing if `emit.offset-syncs.enabled` is false."""
 
-    def __init__(self, config: MirrorConfig, planned: Mapping[MirroredRange, int], context: SourceTaskContext) -> None:
-        """Look where the logs of the target end, and write that every copy of this task is behind.
+    def __init__(self, config: MirrorConfig, planned: Iterable[MirroredRange], context: SourceTaskContext) -> None:
+        """Look where the logs of the target end.
 
         Args:
             config: of the connector.
-            planned: what the task will copy, each with the offset at which it begins to read.
+            planned: what the task will copy.
             context: of the task.
 
         Raises:
@@ -72,7 +74,6 @@ class OffsetSyncLog:
             self._topic_ids = {**found, **{name(one.topic): one.copy_id for one in planned if one.copy_id}}
             self._starts = _settled_ends(self._admin, self._remote.values())
         self._ledgers = {tp: PartitionLedger() for tp in self._remote}
-        self._begin({one.topic_partition: position for one, position in planned.items()})
 
     def returned(self, tp: TopicPartition, offsets: NDArray[np.int64]) -> None:
         """The task has returned these records of a partition of the source cluster."""
@@ -102,24 +103,11 @@ class OffsetSyncLog:
             known = [tp for tp in copied if self._is_same(self._remote[tp].topic, ids)]
             self._send([record for tp in known for record in self._records(tp, ends[self._remote[tp]], only_exact)])
         except ConnectError as error:
-            self._context.note(_not_written(error))
+            self._context.note(not_written(error))
             return
         for tp in copied:
             self._ledgers[tp] = PartitionLedger()
         self._starts, self._topic_ids = {**self._starts, **ends}, {**self._topic_ids, **ids}
-
-    def _begin(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Write that the copies of what follows each position are at or after the end of their log.
-
-        Also at the end 0: syncs of MirrorMaker 2 tell no ids, so they may be about an earlier topic of this name.
-        """
-        if not self._remote:
-            return
-        begins = [CopiedRange(positions[tp], self._starts[remote] - 1, 0) for tp, remote in self._remote.items()]
-        try:
-            self._send([self._record(tp, one) for tp, one in zip(self._remote, begins, strict=True)])
-        except ConnectError as error:
-            self._context.note(_not_written(error))
 
     def _is_same(self, remote: str, ids: Mapping[str, str]) -> bool:
         """Whether a topic of the target is still the one to which the task began to copy."""
@@ -162,28 +150,66 @@ class OffsetSyncLog:
 
     def _record(self, tp: TopicPartition, copied: CopiedRange) -> ProducedRecord:
         """A sync. Its offset of the target is that of a copy, or the last one before the run if `length` is 0."""
-        sync = OffsetSync(tp, copied.upstream, copied.downstream)
         ids = f"{self._sources[tp]},{self._topic_ids[self._remote[tp].topic]}"
-        headers = [(TOPIC_IDS_HEADER, ids.encode())]
-        if copied.length != 1:
-            headers.append((RANGE_HEADER, str(copied.length).encode()))
-        topic = self._config.policy.offset_syncs_topic(self._config.syncs_location)
-        return ProducedRecord(topic, 0, sync.key(), sync.value(), headers)
+        return _sync(self._config, tp, copied, ids)
 
     def _send(self, records: list[ProducedRecord]) -> None:
-        settings = clients.producer_of(self._config.raw, self._config.syncs_location)
-        producer = TaskProducer(settings, "", _TIMEOUT_MS)
-        try:
-            producer.fence()
-            for record in records:
-                producer.send(record)
-            producer.flush()
-        finally:
-            producer.close()
+        _send(self._config, records)
 
 
-def _not_written(error: ConnectError) -> str:
+def write_begins(config: MirrorConfig, target: Admin, planned: Iterable[MirroredRange]) -> None:
+    """Write that the copies of what a run will read are at or after the present end of their log.
+
+    Also at the end 0: syncs of MirrorMaker 2 tell no ids, so they may be about an earlier topic of this name.
+
+    Args:
+        config: of the connector; nothing is written if `emit.offset-syncs.enabled` is false.
+        target: admin client of the target cluster.
+        planned: no task may have begun with them.
+
+    Raises:
+        ConnectError: one of the clusters refused, or did not answer.
+    """
+    name = config.policy.remote_topic
+    copies = {one: TopicPartition(name(one.topic), one.partition) for one in planned if one.start < one.end}
+    if not config.emits_syncs or not copies:
+        return
+    ends = watermarks.latest_offsets(target, list(copies.values()), watermarks.READ_UNCOMMITTED)
+    _send(
+        config,
+        [
+            _sync(
+                config, one.topic_partition, CopiedRange(one.start, ends[copy] - 1, 0), f"{one.topic_id},{one.copy_id}"
+            )
+            for one, copy in copies.items()
+        ],
+    )
+
+
+def not_written(error: ConnectError) -> str:
+    """The note about syncs that could not be written."""
     return f"Offset syncs were not written, so checkpoints stay where they are: {error.message}"
+
+
+def _sync(config: MirrorConfig, tp: TopicPartition, copied: CopiedRange, ids: str) -> ProducedRecord:
+    """A sync as a record; `ids` of the topic and its copy, as in `TOPIC_IDS_HEADER`."""
+    sync = OffsetSync(tp, copied.upstream, copied.downstream)
+    headers = [(TOPIC_IDS_HEADER, ids.encode())]
+    if copied.length != 1:
+        headers.append((RANGE_HEADER, str(copied.length).encode()))
+    topic = config.policy.offset_syncs_topic(config.syncs_location)
+    return ProducedRecord(topic, 0, sync.key(), sync.value(), headers)
+
+
+def _send(config: MirrorConfig, records: list[ProducedRecord]) -> None:
+    producer = TaskProducer(clients.producer_of(config.raw, config.syncs_location), "", _TIMEOUT_MS)
+    try:
+        producer.fence()
+        for record in records:
+            producer.send(record)
+        producer.flush()
+    finally:
+        producer.close()
 
 
 def _topic_ids(admin: Admin, tps: Iterable[TopicPartition]) -> dict[str, str]:

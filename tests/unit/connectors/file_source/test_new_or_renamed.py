@@ -147,7 +147,7 @@ def test_rotated_file_that_is_compressed_and_counted_on_is_not_copied_again(tmp_
 
 
 def test_compressed_file_whose_time_was_kept_is_not_taken_for_another_one_that_begins_alike(tmp_path: Path) -> None:
-    """Both offsets have the same content. app.log.12.gz is the first name in the list, and has the time of app.log.9."""
+    """Both offsets have the same content. app.log.12.gz comes first in the list, and has the time of app.log.9."""
     log, oldest = tmp_path / "app.log", tmp_path / "app.log.9"
     written(oldest, "banner\n", BEFORE_S)
     written(log, "banner\n", BEFORE_S + 5)
