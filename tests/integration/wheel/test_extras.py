@@ -23,7 +23,7 @@ for name in wanted:
     importlib.import_module(name)
 print(len(wanted))
 """
-OF_AIRFLOW = ("airflow", "operators", "sensors", "triggers", "hooks", "decorators", "notifications", "plugin")
+OF_AIRFLOW = ("airflow", "ui", "operators", "sensors", "triggers", "hooks", "decorators", "notifications", "plugin")
 NOT_ON_EXECUTORS = (*OF_AIRFLOW, "control", "testing", "devstack")
 
 HDFS_ROUND_TRIP = """
