@@ -95,6 +95,7 @@ def test_connections_of_the_page_are_understood() -> None:
 def test_commands_of_the_page_are_understood() -> None:
     lines = [line for block in SHELL for line in block.splitlines() if line.startswith("airflow-connect ")]
     assert [build_parser().parse_args(line.split()[1:]).command.NAME for line in lines] == [
+        "doctor",
         "validate",
         "plan",
         "standalone",
