@@ -10,11 +10,12 @@ from airflow_connect.api.source import ExactlyOnceSupport, OffsetChanges, Source
 from airflow_connect.connectors.file_source.config import FileSourceConfig, config_def
 from airflow_connect.connectors.file_source.discover.listing import NO_MATCH, Listing, list_files
 from airflow_connect.connectors.file_source.discover.stdin import spool
-from airflow_connect.connectors.file_source.file_offsets import FILENAME, POSITION, FileRange
+from airflow_connect.connectors.file_source.file_offsets import FILENAME, POSITION, FileRange, FileState
 from airflow_connect.connectors.file_source.keys import FILE, FILES
 from airflow_connect.connectors.file_source.offsets.notes import listed
 from airflow_connect.connectors.file_source.offsets.reconciliation import (
     OffsetReconciler,
+    Offsets,
     ReconciledOffsets,
     committed_states,
 )
@@ -23,7 +24,7 @@ from airflow_connect.connectors.file_source.task import FileStreamSourceTask
 from airflow_connect.connectors.file_source.waiting import copies_something
 from airflow_connect.connectors.file_source.work import ASSIGNMENT, Item, assigned, assignment, plan_work
 from airflow_connect.counting import counted
-from airflow_connect.errors import ConfigError
+from airflow_connect.errors import ConfigError, OffsetError
 from airflow_connect.stores.file_system import GoneError, changed_meanwhile
 from airflow_connect.stores.file_systems import FileSystems
 from airflow_connect.stores.local.file_system import LocalFileSystem
@@ -111,16 +112,38 @@ class FileStreamSourceConnector(SourceConnector):
         self, committed: Iterable[tuple[SourcePartition, SourceOffset]]
     ) -> tuple[Listing, ReconciledOffsets]:
         offsets = list(committed)
-        states, _ = committed_states(offsets)
-        listing = list_files(self._typed, self._opened, {name: state.position for name, state in states.items()})
+        before, _ = committed_states(offsets)
+        found = self._reconciled_once(offsets, before)
+        if found is None or self._begins_again(before, *found):
+            # A listing takes time: a file that is rotated meanwhile may be in it under neither of its names. It would
+            # be copied twice.
+            found = self._reconciled_once(offsets, before, is_last=True)
+        assert found is not None
+        for note in found[1].notes:
+            self.context.note(note)
+        return found
+
+    def _reconciled_once(
+        self, offsets: Offsets, before: Mapping[str, FileState], *, is_last: bool = False
+    ) -> tuple[Listing, ReconciledOffsets] | None:
+        """The files, and the offsets that belong to them; None: a file has changed, which the configuration forbids."""
+        listing = list_files(self._typed, self._opened, {name: state.position for name, state in before.items()})
         reconciler = OffsetReconciler(self._typed, self._opened, listing, int(time.time() * 1000))
         try:
-            reconciled = reconciler.reconcile(offsets)
+            return listing, reconciler.reconcile(offsets)
         except GoneError as error:
             raise changed_meanwhile(str(error)) from error
-        for note in reconciled.notes:
-            self.context.note(note)
-        return listing, reconciled
+        except OffsetError as error:
+            if is_last or error.code != "file.changed":
+                raise
+            return None
+
+    def _begins_again(self, before: Mapping[str, FileState], listing: Listing, found: ReconciledOffsets) -> bool:
+        """Whether a file is read from its beginning again, or its offset is deleted because it is missing."""
+        kept = {name: state for name, state in before.items() if state.position and name not in found.moved}
+        is_shorter = any(name in found.states and found.states[name].position < kept[name].position for name in kept)
+        files = listing.files.keys() | listing.beside.keys()
+        return is_shorter or (self._typed.forgets_missing and not kept.keys() <= files)
 
     def _work(self, listing: Listing, reconciled: ReconciledOffsets, max_tasks: int) -> list[list[Item]]:
         try:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gzip
 import os
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from airflow_connect.connectors.file_source import connector
+from airflow_connect.connectors.file_source.discover.listing import Listing, list_files
 from tests.unit.connectors.file_source.source_runs import FileSource, file_source
 
 LATER_S = 2_000_000_000
@@ -411,3 +415,26 @@ def test_file_that_is_compressed_while_ranges_of_it_are_unread_names_what_is_cop
 
     assert read and source.take() == lines
     assert [n for n in source.notes if f"so {9 * len(read)} bytes that were read after that are copied twice" in n]
+
+
+@pytest.mark.parametrize("changed", ["read", "fail"])
+def test_file_that_is_rotated_while_directories_are_listed_is_not_copied_twice(
+    changed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory is read entry by entry: the listing has the new file, and not the old one under its new name."""
+    log = tmp_path / "app.log"
+    source = after_a_run(log, "l1\nl2\n", file_changed=changed)
+    rotate(log)
+    log.touch()
+    listings = []
+
+    def list_halfway(*arguments: Any) -> Listing:
+        listings.append(list_files(*arguments))
+        known = {name: file for name, file in listings[-1].files.items() if not name.endswith(".1")}
+        return replace(listings[-1], files=known) if len(listings) == 1 else listings[-1]
+
+    monkeypatch.setattr(connector, "list_files", list_halfway)
+    append(log, "l3\n")
+    source.run()
+    assert source.take() == ["l3"]
+    assert not told(source, "read from its beginning")
