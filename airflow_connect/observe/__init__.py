@@ -1,1 +1,1 @@
-"""Layer 7, above `runtime`: looks at connectors, topics and files. Reads only: joins no group, commits nothing."""
+"""Layer 7, above `runtime`: looks at connectors, topics and files. Commits and publishes nothing."""

@@ -362,7 +362,7 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
 def _bounds_of(plan: Any, spec: RunSpec) -> dict[str, Any]:
     from airflow_connect.planning.bounds import approved
 
-    if not isinstance(plan, Mapping):  # Without it, the run would copy what nobody has approved.
+    if not isinstance(plan, Mapping):  # Without it, the run would copy more than was approved.
         raise ConfigError(
             f"The task is bound to a plan, and got {'none' if plan is None else f'a {type(plan).__name__}'} instead.",
             code="airflow.plan_missing",

@@ -164,7 +164,7 @@ def _written_counts(report: RunReport | None, asset: Asset, outlets: list[Asset]
         return {"outputStatistics": statistics.OutputStatisticsOutputDatasetFacet(rowCount=count)}
     if len(outlets) != 1:
         return {}
-    more = report.recovered  # The run that had copied them has told nobody.
+    more = report.recovered  # The killed attempt that copied them sent no event.
     whole = statistics.OutputStatisticsOutputDatasetFacet(
         rowCount=report.records + more.get("records", 0),
         size=report.size_bytes + more.get("size_bytes", 0),

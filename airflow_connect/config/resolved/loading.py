@@ -45,7 +45,7 @@ class ResolvedConfig:
 def secret_names(raw: Mapping[str, Any]) -> frozenset[str]:
     """Keys of type PASSWORD of a connector and its transformations; none if its class is not installed here.
 
-    Their names need not suggest a secret: `query.masked` of the JDBC source, or a key of somebody else's connector.
+    Their names need not suggest a secret: `query.masked` of the JDBC source, or a key of a third-party connector.
     """
     try:
         return connector_definition(raw).secret_names

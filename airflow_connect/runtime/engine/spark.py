@@ -142,8 +142,8 @@ class SparkEngine:
         if ended:
             return TaskFailedError(
                 f"The JVM of Spark {ended} while a job used it.",
-                suggestion="The next run starts another JVM, and resumes after what was committed. If nobody ended it,"
-                " the memory of the machine may not be enough: see the log of the system.",
+                suggestion="The next run starts another JVM, and resumes after what was committed. If it was not"
+                " ended on purpose, the memory of the machine may not be enough: see the log of the system.",
             )
         return TaskFailedError(
             f"The Spark job failed: {self._redact(_reason(text))}.",
