@@ -74,21 +74,21 @@ PAGES = (
         "Mirror source: every configuration key",
         "Keys of MirrorMaker 2's MirrorSourceConnector keep their names, defaults and checks; `offsets.out.of.range` is"
         " an addition. Keys that every source has are on [another page](../concepts/sources.md).",
-        "airflow_connect.connectors.mirror.keys:mirror_keys",
+        "airflow_connect.connectors.mirror.keys:MirrorKeys.config_def",
     ),
     Page(
         "docs/connectors/mirror-checkpoint.reference.md",
         "Mirror checkpoints: every configuration key",
         "Keys of MirrorMaker 2's MirrorCheckpointConnector keep their names, defaults and checks. Keys that every"
         " source has are on [another page](../concepts/sources.md).",
-        "airflow_connect.connectors.mirror.checkpoint.keys:checkpoint_keys",
+        "airflow_connect.connectors.mirror.checkpoint.keys:CheckpointKeys.config_def",
     ),
     Page(
         "docs/connectors/mirror-heartbeat.reference.md",
         "Mirror heartbeats: every configuration key",
         "Keys of MirrorMaker 2's MirrorHeartbeatConnector keep their names, defaults and checks. Keys that every source"
         " has are on [another page](../concepts/sources.md).",
-        "airflow_connect.connectors.mirror.heartbeat.keys:heartbeat_keys",
+        "airflow_connect.connectors.mirror.heartbeat.keys:HeartbeatConfig.config_def",
     ),
     Page(
         "docs/connectors/jdbc-source.reference.md",

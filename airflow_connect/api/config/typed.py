@@ -115,6 +115,12 @@ class Keys:
         """One of several words."""
         return self._declared(Type.STRING, name, default, documentation, validator=OneOf(*choices), **more)
 
+    def short(
+        self, name: str, default: Any, documentation: str, validator: Validator | None = None, **more: Any
+    ) -> TypedKey[int]:
+        """A number of 16 bits."""
+        return self._declared(Type.SHORT, name, default, documentation, validator=validator, **more)
+
     def integer(
         self, name: str, default: Any, documentation: str, validator: Validator | None = None, **more: Any
     ) -> TypedKey[int]:
@@ -134,8 +140,8 @@ class Keys:
     def words(
         self, name: str, default: Any, documentation: str, validator: Validator | None = None, **more: Any
     ) -> TypedKey[tuple[str, ...]]:
-        """Text with commas."""
-        return self._declared(Type.LIST, name, default, documentation, validator=validator, **more).to(tuple)
+        """Text with commas; absent: ()."""
+        return self._declared(Type.LIST, name, default, documentation, validator=validator, **more).to(_words)
 
     def password(
         self, name: str, default: Any, documentation: str, validator: Validator | None = None, **more: Any
@@ -206,13 +212,19 @@ class TypedConfig:
 
     @classmethod
     def declared(cls) -> list[TypedKey[Any]]:
-        """The keys that this class and its bases declare, in order."""
+        """The keys of its bases, in their order, then its own."""
         found: dict[str, TypedKey[Any]] = {}
-        for owner in reversed(cls.__mro__):
-            found.update({name: value for name, value in vars(owner).items() if isinstance(value, TypedKey)})
+        for base in cls.__bases__:
+            if issubclass(base, TypedConfig):
+                found |= {key.name: key for key in base.declared() if key.name not in found}
+        found |= {value.name: value for value in vars(cls).values() if isinstance(value, TypedKey)}
         return list(found.values())
 
     @classmethod
     def checks(cls) -> Iterable[tuple[Sequence[TypedKey[Any]], Rule]]:
         """Checks of several keys together: those that must be valid by themselves first, and the check."""
         return ()
+
+
+def _words(parsed: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(parsed or ())
