@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import pyspark.worker
 import pytest
 
 from airflow_connect.errors import AccessError
@@ -226,3 +227,21 @@ def test_configuration_with_an_unreachable_driver_address_copies_without_progres
 
     assert progress_of(sink.events) == []
     sink.assert_exactly_once(values)
+
+
+def test_workers_read_pyspark_from_where_it_is_installed(local_engine):
+    def where(batches):
+        import sys
+
+        import pyarrow as pa
+        import pyspark.worker
+
+        for _ in batches:
+            archives = [entry for entry in sys.path if entry.endswith((".zip", ".jar")) and "pyspark" in entry]
+            yield pa.RecordBatch.from_pydict({"file": [pyspark.worker.__file__], "archives": [len(archives)]})
+
+    frame = local_engine._get_session().range(0, 1, 1, numPartitions=1)
+    (found,) = frame.mapInArrow(where, "file string, archives long").collect()
+
+    assert found.file == pyspark.worker.__file__
+    assert found.archives == 0
