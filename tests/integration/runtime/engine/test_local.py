@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import pyspark.worker
 import pytest
@@ -245,3 +247,9 @@ def test_workers_read_pyspark_from_where_it_is_installed(local_engine):
 
     assert found.file == pyspark.worker.__file__
     assert found.archives == 0
+
+
+def test_what_the_daemon_of_workers_imports_starts_no_thread():
+    code = "import os, pyspark.worker; print(len(os.listdir('/proc/self/task')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
