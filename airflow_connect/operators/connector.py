@@ -308,9 +308,9 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
         chosen = [key for key in ONLY_SINKS if key in limits]
         if not chosen or not self._has_other_connectors():
             return spec
-        from airflow_connect.runtime.driver.source.configuration import is_source
+        from airflow_connect.runtime.driver.class_of_connector import names_source
 
-        if not is_source(spec):
+        if not names_source(spec):
             return spec
         self.log.warning("%s of this DAG run does not bound a source and is left to other tasks.", ", ".join(chosen))
         kept = {key: value for key, value in spec.connector.items() if key not in chosen}

@@ -68,7 +68,7 @@ class SetOffsetsOperator(_AlteringTask):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Alter the offsets."""
-        from airflow_connect.runtime.driver.offsets.altering import set_offsets
+        from airflow_connect.runtime.driver.entry import set_offsets
 
         with self.failing_for_airflow():
             ensure_rendered(self._written, self.offsets, "offsets")
@@ -106,7 +106,7 @@ class ResetOffsetsOperator(_AlteringTask):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Delete the offsets."""
-        from airflow_connect.runtime.driver.offsets.altering import reset_offsets
+        from airflow_connect.runtime.driver.entry import reset_offsets
 
         with self.failing_for_airflow():
             ensure_rendered(self._written, self.partitions, "partitions")

@@ -115,7 +115,7 @@ def _make(chosen: Chosen, changes: list[OffsetChange], arguments: Namespace, ter
     if chosen.registered is not None:
         chosen.registered.alter_offsets(chosen.name, entries)
     else:
-        from airflow_connect.runtime.driver.offsets.altering import set_offsets
+        from airflow_connect.runtime.driver.entry import set_offsets
 
         assert chosen.spec is not None
         set_offsets(chosen.spec, entries)

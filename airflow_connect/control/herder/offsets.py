@@ -12,8 +12,8 @@ from airflow_connect.errors import ConfigError, ConnectError, OffsetError
 from airflow_connect.kafka.admin.consumer_group import every_committed_offset
 from airflow_connect.kafka.clients.short_lived import Admin
 from airflow_connect.observe.status.connector_state import committed_offsets
-from airflow_connect.runtime.driver.offsets.altering import reset_offsets, set_offsets
-from airflow_connect.runtime.driver.source.configuration import is_source
+from airflow_connect.runtime.driver.class_of_connector import names_source
+from airflow_connect.runtime.driver.entry import reset_offsets, set_offsets
 from airflow_connect.runtime.spec import RunSpec
 
 TOPIC, PARTITION, OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
@@ -44,7 +44,7 @@ def offsets_of(spec: RunSpec, admin: Admin) -> dict[str, Any]:
         return {"offsets": committed_offsets(spec)}
     except ConnectError as error:
         # Kafka Connect lists the offsets of the group, whatever has become of the topics.
-        if is_source(spec) or error.code != NO_TOPIC:
+        if names_source(spec) or error.code != NO_TOPIC:
             raise
         group = consumer_group(spec.worker, spec.connector, str(spec.connector["name"]))
         found = every_committed_offset(admin, group)
@@ -62,7 +62,7 @@ def alter(spec: RunSpec, entries: list[Mapping[str, Any]]) -> str:
     Raises:
         RefusedError: the offsets have another form, or cannot be those of the connector.
     """
-    wanted: Any = list(entries) if is_source(spec) else _of_sink(entries)
+    wanted: Any = list(entries) if names_source(spec) else _of_sink(entries)
     try:
         set_offsets(spec, wanted)
     except (ConfigError, OffsetError) as error:

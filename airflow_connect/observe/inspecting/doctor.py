@@ -194,18 +194,17 @@ def _registries_of(spec: RunSpec) -> Iterator[Check]:
 
 
 def _topics_of(spec: RunSpec) -> Iterator[Check]:
-    from airflow_connect.runtime.driver.source.configuration import is_source
+    from airflow_connect.runtime.driver.sink.of_spec import sink_of
 
     name = spec.connector.get("name")
     did = f"{name}: topics and group"
-    if is_source(spec):
+    configuration = sink_of(spec)
+    if configuration is None:
         return
     from airflow_connect.kafka.admin.permissions import missing_on_group, missing_on_topics
     from airflow_connect.planning.limits import RunLimits
-    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
     from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
 
-    configuration = SinkConfiguration.from_spec(spec)
     with configuration.references.hiding_errors(), SinkSession(configuration) as kafka:
         topics = sorted(kafka.log_state(RunLimits()).topic_ids)
         missing = missing_on_topics(kafka.admin, topics, ("READ", "DESCRIBE"))

@@ -40,13 +40,10 @@ def check_bucket_of(spec: RunSpec) -> Iterator[Result]:
         ConnectError: the bucket cannot be used; the message says why.
     """
     from airflow_connect.connectors.s3.sink import S3SinkConnector
-    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
-    from airflow_connect.runtime.driver.source.configuration import is_source
+    from airflow_connect.runtime.driver.sink.of_spec import sink_of
 
-    if is_source(spec):
-        return
-    configuration = SinkConfiguration.from_spec(spec)
-    if not issubclass(configuration.connector_class, S3SinkConnector):
+    configuration = sink_of(spec)
+    if configuration is None or not issubclass(configuration.connector_class, S3SinkConnector):
         return
     from airflow_connect.connectors.storage.writing.opening import open_names
     from airflow_connect.stores.s3.http.transport import S3Transport

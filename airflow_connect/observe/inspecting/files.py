@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.offsets import OffsetRange
 from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
-from airflow_connect.runtime.driver.source.configuration import is_source
+from airflow_connect.runtime.driver.sink.of_spec import sink_of
 
 if TYPE_CHECKING:
     from airflow_connect.runtime.spec import RunSpec
@@ -121,7 +121,7 @@ def file_system_of(store: Store) -> tuple[FileSystem, str]:
 def _storage_sink(spec: RunSpec) -> SinkConfiguration:
     from airflow_connect.connectors.storage.connector import StorageSinkConnector
 
-    configuration = None if is_source(spec) else SinkConfiguration.from_spec(spec)
+    configuration = sink_of(spec)
     if configuration is None or not issubclass(configuration.connector_class, StorageSinkConnector):
         raise ConfigError(
             f"Connector {spec.connector.get('name')} does not write files into a store.",

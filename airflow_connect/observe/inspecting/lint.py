@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.runtime.driver.entry import validate_connector
 from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
-from airflow_connect.runtime.driver.source.configuration import is_source
+from airflow_connect.runtime.driver.sink.of_spec import sink_of
 from airflow_connect.runtime.reporting.texts import format_bytes, format_seconds, plural
 
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ def lint(spec: RunSpec) -> list[Advice]:
     """
     findings = validate_connector(spec)
     found = [Advice(_level(f["level"]), f["key"], f["message"], f.get("suggestion", "")) for f in findings]
-    if is_source(spec) or any(advice.level == "error" for advice in found):
+    if any(advice.level == "error" for advice in found) or (configuration := sink_of(spec)) is None:
         return found
     from airflow_connect.observe.status.connector_state import recent_runs
 
-    return [*found, *small_files(spec.connector, recent_runs(spec, RUNS)), *_retention(spec)]
+    return [*found, *small_files(spec.connector, recent_runs(spec, RUNS)), *_retention(spec, configuration)]
 
 
 def small_files(connector: Mapping[str, Any], runs: list[dict[str, Any]]) -> Iterator[Advice]:
@@ -96,7 +96,7 @@ def _level(level: str) -> str:
     return {"error": "error", "unknown": WARN}.get(level, NOTE)
 
 
-def _retention(spec: RunSpec) -> Iterator[Advice]:
+def _retention(spec: RunSpec, configuration: SinkConfiguration) -> Iterator[Advice]:
     """Records that Kafka may delete before they are copied."""
     from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.errors import ConnectError
@@ -105,7 +105,6 @@ def _retention(spec: RunSpec) -> Iterator[Advice]:
     from airflow_connect.kafka.reading.first_timestamps import first_records
     from airflow_connect.observe.status.connector_state import lag_of
 
-    configuration = SinkConfiguration.from_spec(spec)
     behind = {TopicPartition(lag.topic, lag.partition): lag for lag in lag_of(spec) if lag.lag}
     if not behind:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.runtime.driver.source.configuration import SourceConfiguration, is_source
+from airflow_connect.runtime.driver.kinds import kind_of
 
 if TYPE_CHECKING:
     from airflow_connect.runtime.spec import RunSpec
@@ -43,14 +43,14 @@ def preview_offsets(spec: RunSpec, offsets: Any) -> list[OffsetChange]:
 
     Args:
         spec: the connector and its worker.
-        offsets: see `altering.set_offsets`; None: every offset is deleted.
+        offsets: see `entry.set_offsets`; None: every offset is deleted.
 
     Raises:
         ConfigError: the configuration or `offsets` are wrong.
         OffsetError: a partition does not exist, or an offset is outside its log.
         UnavailableError, AccessError: Kafka.
     """
-    return _of_source(spec, offsets) if is_source(spec) else _of_sink(spec, offsets)
+    return changes_between(*kind_of(spec).wanted_offsets(offsets))
 
 
 def changes_between(before: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> list[OffsetChange]:
@@ -64,41 +64,6 @@ def changes_between(before: list[dict[str, Any]], wanted: list[dict[str, Any]]) 
         effect = _effect_on_sink(*map(_whole, numbers)) if is_of_sink else _effect_on_source(old, new)
         changes.append(OffsetChange(dict(entry["partition"]), old, new, effect))
     return changes
-
-
-def _of_sink(spec: RunSpec, offsets: Any) -> list[OffsetChange]:
-    from airflow_connect.kafka.admin import watermarks
-    from airflow_connect.planning.chosen_positions import parse_positions, resolve
-    from airflow_connect.planning.limits import RunLimits
-    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
-    from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
-
-    configuration = SinkConfiguration.from_spec(spec)
-    positions = parse_positions(offsets, "offsets")
-    with configuration.references.hiding_errors(), SinkSession(configuration) as kafka:
-        log = kafka.log_state(RunLimits())
-        wanted = resolve(positions, log, lambda tps, ms: watermarks.offsets_for_timestamp(kafka.admin, tps, ms))
-    return [
-        OffsetChange(
-            {TOPIC: place.topic, PARTITION: place.partition},
-            _offset(log.committed.get(place)),
-            _offset(new),
-            _effect_on_sink(log.committed.get(place), new),
-        )
-        for place, new in wanted.items()
-    ]
-
-
-def _of_source(spec: RunSpec, offsets: Any) -> list[OffsetChange]:
-    from airflow_connect.observe.status.connector_state import committed_offsets
-    from airflow_connect.runtime.driver.offsets.of_sources import parse_offsets
-
-    known = committed_offsets(spec)
-    SourceConfiguration.from_spec(spec)
-    if offsets is None:
-        return changes_between(known, [{"partition": entry["partition"], "offset": None} for entry in known])
-    wanted = parse_offsets(offsets, spec.connector.get("name"))
-    return changes_between(known, [{"partition": dict(place), "offset": offset} for place, offset in wanted])
 
 
 def _effect_on_sink(before: int | None, after: int | None) -> str:
@@ -115,10 +80,6 @@ def _effect_on_source(before: Any, after: Any) -> str:
     if before == after:
         return "no change"
     return "reads it from the beginning" if after is None else "continues there"
-
-
-def _offset(number: int | None) -> dict[str, Any] | None:
-    return None if number is None else {OFFSET: number}
 
 
 def _whole(value: Any) -> int | None:

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.errors import ConfigError
-from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
-from airflow_connect.runtime.driver.source.configuration import is_source
+from airflow_connect.runtime.driver.sink.of_spec import only_sink
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import OffsetRange
     from airflow_connect.api.record import KafkaRecord, SinkRecord
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
     from airflow_connect.runtime.executor.converting import RecordConverter
     from airflow_connect.runtime.spec import RunSpec
 
@@ -59,16 +58,14 @@ def look_at_records(spec: RunSpec, limit: int, *, oldest: bool = False) -> list[
         ConfigError: the connector is a source, or its configuration is wrong.
         UnavailableError, AccessError: Kafka or the registry cannot be read.
     """
-    if is_source(spec):
-        raise ConfigError(
-            f"Connector {spec.connector.get('name')} is a source: its records are not in Kafka before it runs.",
-            config_path="connector.class",
-            suggestion="Look at a sink's topics, or run the source with run.max.records.",
-        )
     from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
     from airflow_connect.runtime.executor.converting import RecordConverter
 
-    configuration = SinkConfiguration.from_spec(spec)
+    configuration = only_sink(
+        spec,
+        f"Connector {spec.connector.get('name')} is a source: its records are not in Kafka before it runs.",
+        "Look at a sink's topics, or run the source with run.max.records.",
+    )
     converter = RecordConverter(configuration.resolved)
     try:
         with configuration.references.hiding_errors(), SinkSession(configuration) as kafka:

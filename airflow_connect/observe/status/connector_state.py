@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.errors import ConfigError
-from airflow_connect.runtime.driver.source.configuration import SourceConfiguration, is_source
+from airflow_connect.runtime.driver.kinds import kind_of
 
 if TYPE_CHECKING:
-    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
     from airflow_connect.runtime.spec import RunSpec
 
 
@@ -41,21 +39,7 @@ def committed_offsets(spec: RunSpec) -> list[dict[str, Any]]:
     Raises:
         ConnectError: the configuration is wrong, or Kafka cannot be read.
     """
-    if is_source(spec):
-        return _offsets_of_source(spec)
-    from airflow_connect.planning.limits import RunLimits
-    from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
-
-    configuration = _sink(spec)
-    with configuration.references.hiding_errors(), SinkSession(configuration) as kafka:
-        committed = kafka.log_state(RunLimits()).committed
-    return [
-        {
-            "partition": {"kafka_topic": place.topic, "kafka_partition": place.partition},
-            "offset": {"kafka_offset": offset},
-        }
-        for place, offset in sorted(committed.items())
-    ]
+    return kind_of(spec).committed_offsets()
 
 
 def lag_of(spec: RunSpec) -> list[PartitionLag]:
@@ -66,18 +50,17 @@ def lag_of(spec: RunSpec) -> list[PartitionLag]:
         OffsetError: a committed offset cannot be used, so that a run would fail.
         UnavailableError, AccessError: Kafka cannot be read.
     """
-    if is_source(spec):
-        raise ConfigError(
-            "A source has no lag in Kafka: what it has not copied lies in its own system.",
-            config_path="connector.class",
-            suggestion="Use the plan, or the offsets, of the connector.",
-        )
     from airflow_connect.observe.status.lag import uncopied
     from airflow_connect.planning.limits import RunLimits
     from airflow_connect.runtime.driver.reporting import now_ms
     from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
+    from airflow_connect.runtime.driver.sink.of_spec import only_sink
 
-    configuration = _sink(spec)
+    configuration = only_sink(
+        spec,
+        "A source has no lag in Kafka: what it has not copied lies in its own system.",
+        "Use the plan, or the offsets, of the connector.",
+    )
     with configuration.references.hiding_errors(), SinkSession(configuration) as kafka:
         state, log = kafka.peek().state, kafka.log_state(RunLimits())
         ranges = uncopied(log, state, replace(configuration.policy, limits=RunLimits()), now_ms())
@@ -96,23 +79,7 @@ def recent_runs(spec: RunSpec, limit: int) -> list[dict[str, Any]]:
     from airflow_connect.kafka.clients.short_lived import admin_client
     from airflow_connect.observe.status.history import documents_of
 
-    configuration = SourceConfiguration.from_spec(spec) if is_source(spec) else _sink(spec)
+    configuration = kind_of(spec).configuration()
     with configuration.references.hiding_errors():
         admin, reader = admin_client(configuration.admin.settings), configuration.consumer.settings
         return documents_of(admin, reader, configuration.resolved.worker.runs_topic, configuration.name, limit)
-
-
-def _offsets_of_source(spec: RunSpec) -> list[dict[str, Any]]:
-    from airflow_connect.runtime.driver.source.kafka_session import SourceSession
-
-    configuration = SourceConfiguration.from_spec(spec)
-    with configuration.references.hiding_errors(), SourceSession(configuration) as kafka:
-        return [
-            {"partition": dict(partition), "offset": dict(offset)} for partition, offset in kafka.read_offsets().items()
-        ]
-
-
-def _sink(spec: RunSpec) -> SinkConfiguration:
-    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
-
-    return SinkConfiguration.from_spec(spec)

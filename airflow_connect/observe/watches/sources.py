@@ -7,7 +7,8 @@ from airflow_connect.api.source import SourceConnector
 from airflow_connect.errors import ConfigError
 from airflow_connect.observe.watches.observation import Observation
 from airflow_connect.runtime.driver.entry import plan_connector
-from airflow_connect.runtime.driver.source.configuration import SourceConfiguration, is_source
+from airflow_connect.runtime.driver.kinds import kind_of
+from airflow_connect.runtime.driver.source.configuration import SourceConfiguration
 from airflow_connect.runtime.spec import RunSpec
 
 
@@ -19,13 +20,14 @@ def observe_source(spec: RunSpec) -> Observation:
     Raises:
         ConnectError: the connector is not a source or cannot tell, or its plan fails.
     """
-    if not is_source(spec):
+    configuration = kind_of(spec).configuration()
+    if not isinstance(configuration, SourceConfiguration):
         raise ConfigError(
             f"Connector {spec.connector.get('name')} is not a source.",
             config_path="connector.class",
             suggestion="Use ConnectorLagSensor for a sink.",
         )
-    _ensure_it_can_tell(SourceConfiguration.from_spec(spec).connector_class)
+    _ensure_it_can_tell(configuration.connector_class)
     plan = plan_connector(spec)
     known = plan.source.partitions if plan.source else 0
     facts = {"connector": plan.connector, "tasks": len(plan.tasks), "source_partitions": known}

@@ -1,16 +1,17 @@
-"""What a process can do with a sink or a source: run it, plan a run, validate its configuration.
+"""What a process can do with a connector: run it, plan a run, validate its configuration, set its offsets.
 
-The protocols are in `sink/run.py` and `source/run.py`. Each is imported when a connector of its kind needs it.
+What differs between sinks and sources is in `kinds.py`; the protocols are in `sink/run.py` and `source/run.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.config.references import ResolvedReferences
-from airflow_connect.errors import ConfigError, ConnectError
+from airflow_connect.errors import ConnectError
+from airflow_connect.runtime.driver.kinds import kind_of
 from airflow_connect.runtime.driver.reporting import failed, now_ms
-from airflow_connect.runtime.driver.source.configuration import SourceConfiguration, is_source
 from airflow_connect.runtime.driver.stopping import StopRequest, may_be_stopped, request_stop
 from airflow_connect.runtime.reporting.internal_errors import name_connector
 from airflow_connect.runtime.reporting.redaction import redactor_of_run
@@ -18,6 +19,7 @@ from airflow_connect.runtime.spec import Observer, RunSpec, ignore_events
 
 if TYPE_CHECKING:
     from airflow_connect.documents.run import Plan, RunReport
+    from airflow_connect.runtime.driver.offsets.altered import AlteredOffsets
     from airflow_connect.runtime.driver.run_in_progress import Engine
     from airflow_connect.runtime.driver.sink.run import SinkRun
     from airflow_connect.runtime.driver.source.run import SourceRun
@@ -43,7 +45,7 @@ def run_connector(
     run: SinkRun | SourceRun | None = None
     try:
         with may_be_stopped(stop):
-            run = _run_of(spec, observer, engine)
+            run = kind_of(spec).run(observer, engine)
             report = run.execute()
     except ConnectError as error:
         # If it was stopped, its Spark job was cancelled, for example: the reason is that it had to stop.
@@ -60,27 +62,6 @@ def run_connector(
     return report
 
 
-def _run_of(spec: RunSpec, observer: Observer, engine: Engine | None) -> SinkRun | SourceRun:
-    if not is_source(spec):
-        from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
-        from airflow_connect.runtime.driver.sink.run import SinkRun
-
-        return SinkRun(SinkConfiguration.from_spec(spec), observer, engine)
-    from airflow_connect.runtime.driver.source.run import SourceRun
-
-    if spec.bounds:
-        raise _no_ranges(spec)
-    return SourceRun(SourceConfiguration.from_spec(spec), observer, engine)
-
-
-def _no_ranges(spec: RunSpec) -> ConfigError:
-    return ConfigError(
-        f"Connector {spec.connector.get('name')} is a source, and only runs of sinks can be bound to ranges.",
-        suggestion="Limit a source with run.max.records, or set its offsets.",
-        config_path="connector.class",
-    )
-
-
 def plan_bounded(spec: RunSpec) -> Plan:
     """As `plan_connector`, for a plan whose ranges shall bound a run.
 
@@ -88,9 +69,9 @@ def plan_bounded(spec: RunSpec) -> Plan:
         ConfigError: the connector is a source, whose plan has no ranges.
         ConnectError: the error that a run would fail with.
     """
-    if is_source(spec):
-        raise _no_ranges(spec)
-    return plan_connector(spec)
+    kind = kind_of(spec)
+    kind.refuse_bounds()
+    return kind.plan()
 
 
 def plan_connector(spec: RunSpec) -> Plan:
@@ -99,37 +80,58 @@ def plan_connector(spec: RunSpec) -> Plan:
     Raises:
         ConnectError: the error that a run would fail with.
     """
-    if is_source(spec):
-        return _plan_source(spec)
-    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
-    from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
-    from airflow_connect.runtime.driver.sink.run import SinkRun
-
-    configuration = SinkConfiguration.from_spec(spec)
-    with configuration.references.hiding_errors(), configuration.sink, SinkSession(configuration) as kafka:
-        view = kafka.peek()
-        return SinkRun(configuration, ignore_events, None).plan_from(kafka, view, peek=True)[0]
-
-
-def _plan_source(spec: RunSpec) -> Plan:
-    from airflow_connect.runtime.driver.source.kafka_session import SourceSession
-    from airflow_connect.runtime.driver.source.run import SourceRun
-
-    configuration = SourceConfiguration.from_spec(spec)
-    with configuration.references.hiding_errors(), SourceSession(configuration) as kafka:
-        offsets = kafka.read_offsets()
-        for partition, offset in kafka.changes_in_file(offsets):
-            offsets.record(partition, offset)
-        return SourceRun(configuration, ignore_events, None).plan_from(offsets, only_plans=True)[0]
+    return kind_of(spec).plan()
 
 
 def validate_connector(spec: RunSpec) -> list[dict[str, Any]]:
     """Every finding about the configuration, offline: `{"key", "message", "level"}`; level `error` or `ignored`."""
-    if is_source(spec):
-        return SourceConfiguration.findings(spec)
-    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
-
-    return SinkConfiguration.findings(spec)
+    return kind_of(spec).findings()
 
 
-__all__ = ["plan_bounded", "plan_connector", "request_stop", "run_connector", "validate_connector"]
+def set_offsets(spec: RunSpec, offsets: Any) -> AlteredOffsets:
+    """Set offsets of a connector (KIP-875), fenced as a run is.
+
+    The alteration takes the connector's transactional id, so a run that copies at the same time fails as fenced: it
+    commits nothing, and the next run starts at the new offsets. A run that already publishes is not disturbed; the
+    alteration is refused until its manifest is closed. A live Kafka Connect worker is never disturbed either.
+
+    Args:
+        spec: the connector and its worker.
+        offsets: of a sink, see `planning.chosen_positions`; of a source, the list of Kafka Connect's REST API:
+            `[{"partition": {...}, "offset": {...}}]`. An offset of None is deleted. Other partitions keep theirs.
+
+    Raises:
+        ConfigError: the configuration or `offsets` are wrong, or the connector refuses them.
+        OffsetError: a partition does not exist, or an offset is outside its log; the message names it.
+        NotStoppedError: a live Kafka Connect worker runs the connector.
+        RetriableError: a run of the connector has not finished publishing.
+        FencedError: a run of the connector began during the alteration. Nothing was altered, or all of it.
+        UnavailableError, AccessError: Kafka.
+    """
+    if isinstance(offsets, Mapping) and set(offsets) == {"offsets"}:  # the whole body of the REST request
+        offsets = offsets["offsets"]
+    return kind_of(spec).set_offsets(offsets)
+
+
+def reset_offsets(spec: RunSpec, partitions: Any = None) -> AlteredOffsets:
+    """Delete offsets of a connector, so that it starts as if it had never run; fenced as `set_offsets`.
+
+    Args:
+        spec: the connector and its worker.
+        partitions: which: of a sink `["topic-0", ...]`, of a source its source partitions; None: all.
+
+    Raises:
+        ConnectError: as `set_offsets`.
+    """
+    return kind_of(spec).reset_offsets(partitions)
+
+
+__all__ = [
+    "plan_bounded",
+    "plan_connector",
+    "request_stop",
+    "reset_offsets",
+    "run_connector",
+    "set_offsets",
+    "validate_connector",
+]

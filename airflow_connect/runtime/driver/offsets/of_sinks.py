@@ -27,7 +27,7 @@ def alter(configuration: SinkConfiguration, positions: Positions) -> AlteredOffs
     """Move the connector to these positions.
 
     Raises:
-        ConnectError: see `altering.set_offsets`.
+        ConnectError: see `entry.set_offsets`.
     """
     with configuration.references.hiding_errors(), configuration.sink, SinkSession(configuration) as kafka:
         kafka.ensure_group_empty()  # Invariant 9.

@@ -56,7 +56,7 @@ def alter(configuration: SourceConfiguration, changes: Changes | None) -> Altere
     """Change offsets; `changes` None: delete all.
 
     Raises:
-        ConnectError: see `altering.set_offsets`.
+        ConnectError: see `entry.set_offsets`.
     """
     with configuration.references.hiding_errors(), SourceSession(configuration) as kafka:
         kafka.ensure_group_empty(kafka.read_state())

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.config.keys import sink as keys
 from airflow_connect.errors import ConfigError
 from airflow_connect.planning.bounds import ReplayRange
-from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
-from airflow_connect.runtime.driver.source.configuration import is_source
+from airflow_connect.runtime.driver.sink.of_spec import only_sink
 
 if TYPE_CHECKING:
     from airflow_connect.runtime.spec import RunSpec
@@ -50,12 +49,6 @@ def replay_spec(spec: RunSpec, wanted: Replay) -> RunSpec:
         ConfigError: the connector is a source, the configuration is wrong, or the replay would write where the
             connector does.
     """
-    if is_source(spec):
-        raise ConfigError(
-            f"Connector {spec.connector.get('name')} is a source. Only the records of a sink's topics can be replayed.",
-            suggestion="To read a source again, reset or set its offsets.",
-            config_path="connector.class",
-        )
     connector = {**spec.connector, **wanted.into, keys.NAME: wanted.name}
     if GROUP not in wanted.into:
         connector.pop(GROUP, None)
@@ -82,7 +75,12 @@ def replay_spec(spec: RunSpec, wanted: Replay) -> RunSpec:
 
 
 def _group(spec: RunSpec) -> str:
-    return SinkConfiguration.from_spec(spec).resolved.consumer_group
+    configuration = only_sink(
+        spec,
+        f"Connector {spec.connector.get('name')} is a source. Only the records of a sink's topics can be replayed.",
+        "To read a source again, reset or set its offsets.",
+    )
+    return configuration.resolved.consumer_group
 
 
 __all__ = ["Replay", "replay_spec"]

@@ -12,7 +12,6 @@ from airflow_connect.config.keys import sink as keys
 from airflow_connect.config.keys import source as source_keys
 from airflow_connect.config.resolved.loading import connector_definition
 from airflow_connect.config.resolved.source import ResolvedSourceConfig, load_source_config
-from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.errors import ConfigError, ConnectError, TaskFailedError
 from airflow_connect.exactly_once.guarantee import AT_LEAST_ONCE, EXACTLY_ONCE, Guarantee
 from airflow_connect.runtime.driver.checked_configuration import CheckedConfiguration
@@ -39,22 +38,6 @@ _NO_BOUNDARIES = (
     " reconfigure it to use a different transaction boundary definition."
 )
 """Texts of Kafka Connect's AbstractHerder and DistributedHerder (KIP-618)."""
-
-
-def is_source(spec: RunSpec) -> bool:
-    """Whether `connector.class` names a source. False if it cannot be looked up: a sink's check then reports why."""
-    name = str(spec.connector.get(keys.CONNECTOR_CLASS) or "")
-    if "${" in name:
-        try:
-            resolved = resolve_references(spec.connector, spec.worker, spec.references).resolve(spec.connector)
-        except ConnectError:
-            return False
-        name = str(resolved[keys.CONNECTOR_CLASS])
-    try:
-        found = plugins.load_class(plugins.PluginKind.CONNECTOR, name) if name else None
-    except ConfigError:
-        return False
-    return isinstance(found, type) and issubclass(found, SourceConnector)
 
 
 class SourceConfiguration(CheckedConfiguration[ResolvedSourceConfig]):

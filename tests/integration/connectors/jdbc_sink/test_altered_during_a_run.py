@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.runtime.driver.offsets.altering import reset_offsets, set_offsets
+from airflow_connect.runtime.driver.entry import reset_offsets, set_offsets
 from tests.support.copies.jdbc_sink import JdbcSink, jdbc_sink
 from tests.support.copies.s3 import InProcessEngine
 

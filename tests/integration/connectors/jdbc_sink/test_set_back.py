@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from airflow_connect.errors import RetriableError
-from airflow_connect.runtime.driver.offsets.altering import reset_offsets
+from airflow_connect.runtime.driver.entry import reset_offsets
 from tests.support.copies.jdbc_sink import JdbcSink, jdbc_sink
 from tests.support.kafka_data import delete_records
 from tests.support.steps import Crashed, Steps

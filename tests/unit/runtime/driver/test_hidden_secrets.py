@@ -33,7 +33,7 @@ def test_error_of_a_run_quotes_no_secret(monkeypatch: pytest.MonkeyPatch) -> Non
     def fail(*_: Any) -> Any:
         raise UnavailableError(f"Nothing at {worker['hdfs.url']}: {SECRETS}.", suggestion=f"Not {SECRETS}?")
 
-    monkeypatch.setattr(entry, "_run_of", fail)
+    monkeypatch.setattr(entry, "kind_of", fail)
     events: list[Any] = []
     told = json.dumps([entry.run_connector(spec, events.append).to_json(), events])
     assert [secret for secret in SECRETS.values() if secret in told] == []

@@ -5,7 +5,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from airflow_connect.errors import ConfigError, NotStoppedError, OffsetError, RetriableError
 from airflow_connect.runtime.crash_points import AUDITED, MANIFEST_WRITTEN
-from airflow_connect.runtime.driver.offsets.altering import reset_offsets, set_offsets
+from airflow_connect.runtime.driver.entry import reset_offsets, set_offsets
 from tests.support.copies.s3 import numbered
 from tests.support.steps import Crashed, Frozen
 

@@ -7,8 +7,7 @@ import pytest
 
 from airflow_connect.errors import ConfigError
 from airflow_connect.planning.bounds import approved
-from airflow_connect.runtime.driver.entry import plan_connector, run_connector
-from airflow_connect.runtime.driver.offsets.altering import set_offsets
+from airflow_connect.runtime.driver.entry import plan_connector, run_connector, set_offsets
 from airflow_connect.runtime.driver.offsets.replaying import Replay, replay_spec
 from tests.support.copies.s3 import numbered
 from tests.support.kafka_data import delete_records

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.runtime.driver.offsets.altering import reset_offsets
+from airflow_connect.runtime.driver.entry import reset_offsets
 from tests.support.copies.local import LocalSink, local_sink
 from tests.support.copies.s3 import numbered
 from tests.support.kafka_data import add_partitions, create_topic, delete_topic

@@ -3,8 +3,7 @@
 import pytest
 
 from airflow_connect.runtime import crash_points
-from airflow_connect.runtime.driver.entry import run_connector
-from airflow_connect.runtime.driver.offsets.altering import set_offsets
+from airflow_connect.runtime.driver.entry import run_connector, set_offsets
 from airflow_connect.runtime.driver.stopping import StoppedError, StopRequest
 from tests.support.copies.s3 import numbered
 

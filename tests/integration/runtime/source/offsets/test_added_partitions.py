@@ -9,7 +9,7 @@ import pytest
 
 from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.kafka.reading.topic_contents import committed_records, ranges_of
-from airflow_connect.runtime.driver.offsets.altering import reset_offsets
+from airflow_connect.runtime.driver.entry import reset_offsets
 from tests.integration.runtime.source.conftest import Numbers
 from tests.support.kafka_data import add_partitions, create_topic
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_connect.runtime import crash_points
-from airflow_connect.runtime.driver.offsets.altering import reset_offsets
+from airflow_connect.runtime.driver.entry import reset_offsets
 from airflow_connect.runtime.driver.source import run as source_run
 from tests.integration.runtime.source.conftest import Numbers
 from tests.support.kafka_data import create_topic, delete_topic, partition_count
