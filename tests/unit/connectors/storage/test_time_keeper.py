@@ -168,7 +168,7 @@ def test_idle_partition_counts_as_far_as_the_clock_less_its_time(idle_ms: int, b
 
 def test_records_that_are_left_hold_the_boundary_before_them() -> None:
     report, files = copied("t", 0, {name(14): 100}, left_from_ms=T13 + 30 * 60_000)
-    left = (replace(report, left=2), files)
+    left = (replace(report, leaves_records=True), files)
     time = keeper(CompleteConfig(is_on=True, idle_ms=0))
     found = step(time, TimeProgress(), left, at_end=(TopicPartition("t", 0),))
     assert found.progress.boundaries == {"t": T13 + 30 * 60_000}
@@ -187,6 +187,6 @@ def test_directories_far_in_the_future_are_forgotten_beyond_a_limit() -> None:
     assert name(14) in found.notes[0]
 
 
-def test_step_survives_its_way_through_json() -> None:
-    found = step(keeper(), TimeProgress(), copied("t", 0, {name(13): 1, name(14): 60}))
-    assert TimeStep.from_json(found.to_json()) == found
+def test_progress_survives_its_way_through_json() -> None:
+    found = step(keeper(), TimeProgress(), copied("t", 0, {name(13): 1, name(14): 60})).progress
+    assert TimeProgress.from_json(found.to_json()) == found
