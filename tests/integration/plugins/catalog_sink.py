@@ -139,7 +139,7 @@ class CatalogConnector(StagingSinkConnector):
     def published(self, run: PublishedRun, publisher: Publisher) -> Sequence[str]:
         assert all((self.files.folder / file.key).exists() for file in run.files)
         entry = {
-            "catalog": self.config["catalog"],
+            "catalog": self.config.get("catalog", "main"),
             "files": len(run.files),
             "complete": [one["directory"] for one in run.complete],
         }
