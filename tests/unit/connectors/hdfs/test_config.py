@@ -228,3 +228,20 @@ def test_missing_key_names_the_key_that_was_probably_meant():
     error = error_of(flush_size=None, flush_sizes="3")
     assert error.config_path == "flush.size" and 'Missing required configuration "flush.size"' in error.message
     assert "There is no key flush.sizes. Did you mean flush.size?" in error.suggestion
+
+
+@pytest.mark.parametrize(
+    ("key", "staged", "is_current"),
+    [
+        ("hive.metastore.uris", {"hive.integration": "true"}, True),
+        ("hive.integration", {"hive.integration": "true"}, True),
+        ("hive.integration", {"hive.integration": "${env:HIVE}"}, True),
+        ("hive.integration", {"hive.integration": "false"}, False),
+        ("hive.integration", {}, False),
+        ("topics.dir", {"hive.integration": "true"}, False),
+    ],
+)
+def test_a_recovering_run_uses_its_own_settings_of_tables_but_makes_none_where_there_were_none(
+    key: str, staged: dict[str, str], is_current: bool
+) -> None:
+    assert HdfsSinkConnector.uses_current(key, staged) is is_current
