@@ -10,6 +10,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,34 +61,34 @@ PAGES = (
         "`file`, `topic` and `batch.size` are Kafka Connect's; all others are additions, and all of them are optional."
         " Keys"
         " that every source has are on [another page](../concepts/sources.md).",
-        "airflow_connect.connectors.file_source.config:config_def",
+        "airflow_connect.connectors.file_source.config:FileSourceConfig.config_def",
     ),
     Page(
         "docs/connectors/metrics-source.reference.md",
         "Metrics source: every configuration key",
         "Its own keys; those that every source has are on [another page](../concepts/sources.md).",
-        "airflow_connect.connectors.metrics.config:config_def",
+        "airflow_connect.connectors.metrics.config:MetricsConfig.config_def",
     ),
     Page(
         "docs/connectors/mirror-source.reference.md",
         "Mirror source: every configuration key",
         "Keys of MirrorMaker 2's MirrorSourceConnector keep their names, defaults and checks; `offsets.out.of.range` is"
         " an addition. Keys that every source has are on [another page](../concepts/sources.md).",
-        "airflow_connect.connectors.mirror.keys:mirror_keys",
+        "airflow_connect.connectors.mirror.keys:MirrorKeys.config_def",
     ),
     Page(
         "docs/connectors/mirror-checkpoint.reference.md",
         "Mirror checkpoints: every configuration key",
         "Keys of MirrorMaker 2's MirrorCheckpointConnector keep their names, defaults and checks. Keys that every"
         " source has are on [another page](../concepts/sources.md).",
-        "airflow_connect.connectors.mirror.checkpoint.keys:checkpoint_keys",
+        "airflow_connect.connectors.mirror.checkpoint.keys:CheckpointKeys.config_def",
     ),
     Page(
         "docs/connectors/mirror-heartbeat.reference.md",
         "Mirror heartbeats: every configuration key",
         "Keys of MirrorMaker 2's MirrorHeartbeatConnector keep their names, defaults and checks. Keys that every source"
         " has are on [another page](../concepts/sources.md).",
-        "airflow_connect.connectors.mirror.heartbeat.keys:heartbeat_keys",
+        "airflow_connect.connectors.mirror.heartbeat.keys:HeartbeatConfig.config_def",
     ),
     Page(
         "docs/connectors/jdbc-source.reference.md",
@@ -148,7 +149,7 @@ def render(page: Page) -> str:
     ]
     for path in page.definition.split():
         module, _, name = path.partition(":")
-        found = getattr(import_module(module), name)()
+        found = attrgetter(name)(import_module(module))()
         lines += _definition(found) if isinstance(found, ConfigDef) else _plugins(found)
     return "\n".join(lines).rstrip("\n") + "\n"
 

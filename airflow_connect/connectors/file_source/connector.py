@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from airflow_connect.api.source import ExactlyOnceSupport, OffsetChanges, SourceConnector, SourceOffset, SourcePartition
-from airflow_connect.connectors.file_source.config import FileSourceConfig, config_def
+from airflow_connect.connectors.file_source.config import FileSourceConfig
 from airflow_connect.connectors.file_source.discover.listing import NO_MATCH, Listing, list_files
 from airflow_connect.connectors.file_source.discover.stdin import spool
 from airflow_connect.connectors.file_source.file_offsets import FILENAME, POSITION, FileRange, FileState
-from airflow_connect.connectors.file_source.keys import FILE, FILES
 from airflow_connect.connectors.file_source.offsets.notes import listed
 from airflow_connect.connectors.file_source.offsets.reconciliation import (
     OffsetReconciler,
@@ -33,7 +32,7 @@ from airflow_connect.stores.local.file_system import LocalFileSystem
 class FileStreamSourceConnector(SourceConnector):
     """`org.apache.kafka.connect.file.FileStreamSourceConnector`: lines of files to a topic."""
 
-    config_def = config_def()
+    config_def = FileSourceConfig.config_def()
     task_class = FileStreamSourceTask
     version = "1.0"
 
@@ -76,7 +75,7 @@ class FileStreamSourceConnector(SourceConnector):
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
         """Files can be read again, standard input cannot (as in Kafka Connect)."""
-        has_files = bool(config.get(FILE) or config.get(FILES))
+        has_files = bool(config.get(FileSourceConfig.file.name) or config.get(FileSourceConfig.files.name))
         return ExactlyOnceSupport.SUPPORTED if has_files else ExactlyOnceSupport.UNSUPPORTED
 
     def alter_offsets(

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector, SourceOffset, SourcePartition
-from airflow_connect.connectors.metrics.config import MetricsConfig, config_def
+from airflow_connect.connectors.metrics.config import MetricsConfig
 from airflow_connect.connectors.metrics.ranges import HostRange, ranges_of
 from airflow_connect.connectors.metrics.sampler import Sampler, open_sampler
 from airflow_connect.connectors.metrics.task import HOST, METRIC, TIMESTAMP_MS, MetricsSourceTask
@@ -18,7 +18,7 @@ from airflow_connect.errors import ConfigError
 class MetricsSourceConnector(SourceConnector):
     """Samples of hosts to a topic."""
 
-    config_def = config_def()
+    config_def = MetricsConfig.config_def()
     task_class = MetricsSourceTask
     version = "1.0"
 

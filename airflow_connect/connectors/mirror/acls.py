@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from airflow_connect.connectors.mirror import keys
+from airflow_connect.connectors.mirror.keys import MirrorKeys
 from airflow_connect.connectors.mirror.policy import ReplicationPolicy
 from airflow_connect.kafka.admin.topic_acls import TopicAcl, create_acls, topic_acls
 from airflow_connect.kafka.clients.short_lived import Admin
@@ -34,7 +34,7 @@ def copy_acls(policy: ReplicationPolicy, topics: Collection[str], source: Admin,
         return ""
     return (
         "The target cluster has no authorizer, so access control lists of the source cluster were not copied."
-        f" {keys.SYNC_ACLS}=false ends this message."
+        f" {MirrorKeys.syncs_acls}=false ends this message."
     )
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from airflow_connect.connectors.mirror import clients, keys
-from airflow_connect.connectors.mirror.policy import IDENTITY_POLICY, ReplicationPolicy
+from airflow_connect.connectors.mirror import clients
+from airflow_connect.connectors.mirror.keys import MirrorKeys
 from airflow_connect.connectors.mirror.protocol.alone import RAW_BYTES
 from airflow_connect.connectors.mirror.selection import Patterns, TopicSelection
 from airflow_connect.kafka.clients.settings import ClientConfig
@@ -15,71 +14,18 @@ from airflow_connect.kafka.clients.settings import ClientConfig
 READ_COMMITTED = "read_committed"
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorConfig:
-    """Everything that the mirror source takes from its configuration.
+class MirrorConfig(MirrorKeys):
+    """Everything that the mirror source takes from its configuration."""
 
-    Attributes:
-        enabled: `enabled`.
-        policy: names of remote topics.
-        selection: which topics are mirrored.
-        replication_factor: of new topics; -1: the cluster's default.
-        syncs_settings: whether existing topics get the settings of their originals.
-        excluded_settings: settings that are not copied.
-        defaults_from_source: `use.defaults.from` is `source`.
-        syncs_acls: whether remote topics get the access control lists of their originals.
-        emits_syncs: whether offset syncs are written.
-        syncs_location: the cluster of the topic with offset syncs, `source` or `target`.
-        syncs_replication_factor: of that topic.
-        sync_distance: `offset.lag.max`.
-        out_of_range: `offsets.out.of.range`: `earliest`, `latest`, `nearest`, or "" to fail.
-        raw: the whole configuration.
-    """
+    @cached_property
+    def selection(self) -> TopicSelection:
+        """Which topics are mirrored."""
+        return self._selected(self.policy, heartbeats=self.heartbeats_replication)
 
-    enabled: bool
-    policy: ReplicationPolicy
-    selection: TopicSelection
-    replication_factor: int
-    syncs_settings: bool
-    excluded_settings: Patterns
-    defaults_from_source: bool
-    syncs_acls: bool
-    emits_syncs: bool
-    syncs_location: str
-    syncs_replication_factor: int
-    sync_distance: int
-    out_of_range: str
-    raw: Mapping[str, str] = field(repr=False)
-
-    @classmethod
-    def from_config(cls, raw: Mapping[str, str]) -> MirrorConfig:
-        """Check and type a configuration.
-
-        Raises:
-            ConfigError: names every wrong key.
-        """
-        parsed = keys.mirror_keys().parse(raw)
-        policy = policy_of(parsed)
-        exclude = or_old_name(raw, parsed, keys.TOPICS_EXCLUDE, keys.TOPICS_BLACKLIST)
-        excluded_settings = or_old_name(raw, parsed, keys.SETTINGS_EXCLUDE, keys.SETTINGS_BLACKLIST)
-        return cls(
-            enabled=parsed[keys.ENABLED],
-            policy=policy,
-            selection=TopicSelection(
-                Patterns(parsed[keys.TOPICS]), Patterns(exclude), parsed[keys.HEARTBEATS_REPLICATION], policy
-            ),
-            replication_factor=parsed[keys.REPLICATION_FACTOR],
-            syncs_settings=parsed[keys.SYNC_SETTINGS],
-            excluded_settings=Patterns(excluded_settings),
-            defaults_from_source=parsed[keys.DEFAULTS_FROM] == "source",
-            syncs_acls=parsed[keys.SYNC_ACLS],
-            emits_syncs=parsed[keys.EMIT_SYNCS],
-            syncs_location=parsed[keys.SYNCS_LOCATION],
-            syncs_replication_factor=parsed[keys.SYNCS_REPLICATION_FACTOR],
-            sync_distance=parsed[keys.SYNC_DISTANCE],
-            out_of_range=parsed[keys.OUT_OF_RANGE],
-            raw=raw,
-        )
+    @cached_property
+    def excluded_settings(self) -> Patterns:
+        """Settings of topics that are not copied."""
+        return self._or_old_name(MirrorKeys.settings_exclude, MirrorKeys.settings_blacklist)
 
     def may_drop(self, *, has_transactions: bool) -> bool:
         """Whether a record may be left out, or get another place, between this connector and its topic.
@@ -115,21 +61,3 @@ class MirrorConfig:
             ConfigError: a setting cannot be used.
         """
         return clients.admin_of(self.raw, clients.TARGET)
-
-
-def policy_of(parsed: Mapping[str, Any]) -> ReplicationPolicy:
-    """How topics are named."""
-    separator = parsed[keys.SEPARATOR]
-    return ReplicationPolicy(
-        source=parsed[keys.SOURCE_ALIAS],
-        target=parsed[keys.TARGET_ALIAS],
-        separator=separator,
-        internal_separator=separator if parsed[keys.INTERNAL_SEPARATOR] else ".",
-        keeps_names=parsed[keys.POLICY_CLASS] == IDENTITY_POLICY,
-    )
-
-
-def or_old_name(raw: Mapping[str, str], parsed: Mapping[str, Any], name: str, old: str) -> list[str]:
-    """The value of a key, or of its old name if only that is set."""
-    found: list[str] = parsed[old] if name not in raw and old in raw else parsed[name]
-    return found

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 from airflow_connect.api.offsets import TopicPartition, is_other_topic
 from airflow_connect.api.source import ExactlyOnceSupport, OffsetChanges, SourceConnector, SourceOffset, SourcePartition
-from airflow_connect.connectors.mirror import clients, keys, offsets
+from airflow_connect.connectors.mirror import clients, offsets
 from airflow_connect.connectors.mirror.acls import copy_acls
 from airflow_connect.connectors.mirror.config import READ_COMMITTED, MirrorConfig
+from airflow_connect.connectors.mirror.keys import MirrorKeys
 from airflow_connect.connectors.mirror.offsets import Committed, LogBounds, StartRules, start_of
 from airflow_connect.connectors.mirror.protocol.alone import RAW_BYTES, target_admin
 from airflow_connect.connectors.mirror.protocol.internal_topics import ensure_topic
@@ -28,7 +29,7 @@ from airflow_connect.kafka.clients.short_lived import Admin, admin_client
 class MirrorSourceConnector(SourceConnector):
     """`org.apache.kafka.connect.mirror.MirrorSourceConnector`: topics of another cluster, byte for byte."""
 
-    config_def = keys.mirror_keys()
+    config_def = MirrorConfig.config_def()
     task_class = MirrorSourceTask
     converters: ClassVar[Mapping[str, str]] = RAW_BYTES
     version = "1.0"
@@ -47,7 +48,7 @@ class MirrorSourceConnector(SourceConnector):
         """
         config = self._typed
         if not config.enabled:
-            self.context.note(f"{keys.ENABLED} is false, so nothing is mirrored.")
+            self.context.note(f"{MirrorKeys.enabled} is false, so nothing is mirrored.")
             return []
         source = admin_client(config.source_admin())
         target = None if self.context.only_plans else target_admin(config.target_admin(), self.context.cluster_id)
@@ -178,7 +179,7 @@ class MirrorSourceConnector(SourceConnector):
         if config.emits_syncs:
             cluster = source if config.syncs_location == clients.SOURCE else target
             topic = config.policy.offset_syncs_topic(config.syncs_location)
-            ensure_topic(cluster, topic, config.syncs_replication_factor, keys.SYNCS_REPLICATION_FACTOR)
+            ensure_topic(cluster, topic, config.syncs_replication_factor, MirrorKeys.syncs_replication_factor.name)
 
     def _write_begins(self, target: Admin, ranges: Sequence[MirroredRange]) -> None:
         """Syncs only make checkpoints exact: the copy is valid without them."""
@@ -208,9 +209,9 @@ class MirrorSourceConnector(SourceConnector):
             self.context.note(
                 f"{plural(len(filled), 'partition')} of the target cluster {agreeing(len(filled), 'have')} records"
                 f" already, and {agreeing(len(filled), 'are')} mirrored from an earlier place, or from the beginning:"
-                f" {names(filled)}. With {keys.EMIT_SYNCS}=false no offset sync tells where the new copies are. Offset"
-                " syncs of earlier runs do not hold for them: a group that is translated back by these may be sent past"
-                " records that it has not read. Delete the topic"
+                f" {names(filled)}. With {MirrorKeys.emits_syncs}=false no offset sync tells where the new copies are."
+                " Offset syncs of earlier runs do not hold for them: a group that is translated back by these may be"
+                " sent past records that it has not read. Delete the topic"
                 f" {policy.offset_syncs_topic(self._typed.syncs_location)} before you translate groups back."
             )
 
@@ -221,7 +222,8 @@ class MirrorSourceConnector(SourceConnector):
         try:
             note = copy_acls(self._typed.policy, topics.keys(), source, target)
         except AccessError as error:
-            note = f"Access control lists were not copied: {error.message} {keys.SYNC_ACLS}=false ends this message."
+            end = f"{MirrorKeys.syncs_acls}=false ends this message."
+            note = f"Access control lists were not copied: {error.message} {end}"
         if note:
             self.context.note(note)
 
@@ -292,7 +294,7 @@ class MirrorSourceConnector(SourceConnector):
         )
         known = {*listed, *(tp.topic for tp in before if tp is not None)}
         for entry, why in self._typed.selection.unused(known).items():
-            self.context.note(f"{entry} in {keys.TOPICS} selects no topic of the source cluster: {why}.")
+            self.context.note(f"{entry} in {MirrorKeys.topics} selects no topic of the source cluster: {why}.")
 
     def _tell_cycles(self, topics: Iterable[str]) -> None:
         """Name topics that go round and round, with a longer name each time."""
@@ -302,7 +304,7 @@ class MirrorSourceConnector(SourceConnector):
                 f"By their names, these topics were mirrored from {policy.source} before, and came back there:"
                 f" {round_and_round}. Each run copies them once more, under a longer name, because no mirror recognises"
                 " the cycle. Give each cluster the same alias in all mirrors, without the separator"
-                f" {policy.separator}, or name these topics in {keys.TOPICS_EXCLUDE}."
+                f" {policy.separator}, or name these topics in {MirrorKeys.topics_exclude}."
             )
 
     def _vanished(

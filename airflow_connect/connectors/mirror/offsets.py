@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.source import SourceOffset, SourcePartition
-from airflow_connect.connectors.mirror import keys
+from airflow_connect.connectors.mirror.keys import MirrorKeys
 from airflow_connect.errors import ConfigError, OffsetError
 
 CLUSTER, TOPIC, PARTITION, OFFSET, TOPIC_ID = "cluster", "topic", "partition", "offset", "topic_id"
@@ -164,7 +164,7 @@ def start_of(
     is_same = committed.topic_id in ("", log.topic_id) and position <= log.high
     unread = max(position, log.low) if is_same else log.low
     left_out = f" What it holds in [{unread}, {begin}) is not mirrored." if unread < begin else ""
-    how = f"It continues at {begin} ({keys.OUT_OF_RANGE}={out_of_range})."
+    how = f"It continues at {begin} ({MirrorKeys.out_of_range}={out_of_range})."
     return Start(begin, must_commit=True, note=f"{what}.{left_out} {how}")
 
 
@@ -173,8 +173,8 @@ def out_of_range_error(what: str) -> OffsetError:
     return OffsetError(
         f"{what}.",
         suggestion="Records may be missing or come twice, so nothing was mirrored. To choose where to continue, set"
-        f" {keys.OUT_OF_RANGE} to earliest, latest or nearest for one run.",
-        config_path=keys.OUT_OF_RANGE,
+        f" {MirrorKeys.out_of_range} to earliest, latest or nearest for one run.",
+        config_path=MirrorKeys.out_of_range.name,
     )
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from airflow_connect.connectors.mirror import keys
 from airflow_connect.connectors.mirror.config import MirrorConfig
+from airflow_connect.connectors.mirror.keys import MirrorKeys
 from airflow_connect.errors import ConnectError
 from airflow_connect.kafka.admin import copied_settings, new_topics
 from airflow_connect.kafka.admin.copied_settings import TopicSetting
@@ -58,7 +58,7 @@ class RemoteTopics:
                 originals[topic].partitions,
                 self.config.replication_factor,
                 self._of_new_topic(wanted[topic]),
-                config_path=keys.REPLICATION_FACTOR,
+                config_path=MirrorKeys.replication_factor.name,
             )
         grown = {
             remote: originals[topic].partitions

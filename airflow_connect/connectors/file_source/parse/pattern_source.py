@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api import schema as schemas
 from airflow_connect.api.schema import Schema
-from airflow_connect.connectors.file_source import keys
 from airflow_connect.connectors.file_source.parse.column_search import ColumnSearch
 from airflow_connect.connectors.file_source.parse.grok import Group, expand
 from airflow_connect.connectors.file_source.parse.pattern_types import OTHER_NAMES, SCHEMAS, FieldType
@@ -25,6 +24,8 @@ from airflow_connect.java.patterns.nodes import PatternError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+REGEX, GROK, TYPES = "pattern.regex", "pattern.grok", "pattern.types"
+"""Names of keys, for messages."""
 FAIL, DEAD_LETTER, SKIP, RAW = "fail", "dead_letter", "skip", "raw"
 MESSAGE = "message"
 _NOT_ASCII = 0x80
@@ -68,10 +69,10 @@ class PatternSource:
             expression, found = expand(grok, definitions)
         else:
             expression = regex
-            found = tuple(Group(name, name, "") for name in _compiled(regex, keys.REGEX).names)
-        pattern = _compiled(expression, keys.GROK if grok else keys.REGEX)
+            found = tuple(Group(name, name, "") for name in _compiled(regex, REGEX).names)
+        pattern = _compiled(expression, GROK if grok else REGEX)
         if not found:
-            key = keys.GROK if grok else keys.REGEX
+            key = GROK if grok else REGEX
             raise ConfigError(
                 f"The pattern of {key} has no fields.",
                 config_path=key,
@@ -156,8 +157,8 @@ def _types(groups: Sequence[Group], given: Sequence[str]) -> tuple[FieldType, ..
         field, colon, kind = pair.rpartition(":")
         if not colon or field not in types:
             raise ConfigError(
-                f"{keys.PATTERN_TYPES} contains {pair!r}, which does not name a field of the pattern.",
-                config_path=keys.PATTERN_TYPES,
+                f"{TYPES} contains {pair!r}, which does not name a field of the pattern.",
+                config_path=TYPES,
                 suggestion=f"Write name:type; the fields are {', '.join(types)}.",
             )
         types[field] = kind
@@ -167,7 +168,7 @@ def _types(groups: Sequence[Group], given: Sequence[str]) -> tuple[FieldType, ..
         if name not in SCHEMAS:
             raise ConfigError(
                 f"Field {field} has the unknown type {kind!r}.",
-                config_path=keys.PATTERN_TYPES,
+                config_path=TYPES,
                 suggestion=f"Use one of {', '.join(SCHEMAS)}.",
             )
         found.append(FieldType(field, name))

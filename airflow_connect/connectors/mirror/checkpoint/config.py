@@ -2,70 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from functools import cached_property
 
-from airflow_connect.connectors.mirror import keys
-from airflow_connect.connectors.mirror.checkpoint import keys as own
-from airflow_connect.connectors.mirror.config import or_old_name, policy_of
-from airflow_connect.connectors.mirror.policy import ReplicationPolicy
+from airflow_connect.connectors.mirror.checkpoint.keys import CheckpointKeys
 from airflow_connect.connectors.mirror.selection import Patterns, TopicSelection
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointConfig:
-    """Everything that the checkpoint connector takes from its configuration.
+class CheckpointConfig(CheckpointKeys):
+    """Everything that the checkpoint connector takes from its configuration."""
 
-    Attributes:
-        enabled: `enabled`, and there is something to do.
-        policy: names of topics.
-        topics: whose offsets are translated.
-        include, exclude: groups.
-        emits: whether checkpoints are written.
-        syncs_groups: whether offsets of groups are written to the target cluster.
-        translates_back: whether offsets in topics that came from the target cluster are translated.
-        replication_factor: of the topic with checkpoints.
-        syncs_location: cluster of the topic with offset syncs.
-        raw: the whole configuration.
-    """
+    @property
+    def has_work(self) -> bool:
+        """Whether it is enabled, and there is something to do."""
+        return self.enabled and (self.emits or self.syncs_groups)
 
-    enabled: bool
-    policy: ReplicationPolicy
-    topics: TopicSelection
-    include: Patterns
-    exclude: Patterns
-    emits: bool
-    syncs_groups: bool
-    translates_back: bool
-    replication_factor: int
-    syncs_location: str
-    raw: Mapping[str, str] = field(repr=False)
+    @cached_property
+    def selection(self) -> TopicSelection:
+        """Topics whose offsets are translated."""
+        return self._selected(self.policy, heartbeats=False)
 
-    @classmethod
-    def from_config(cls, raw: Mapping[str, str]) -> CheckpointConfig:
-        """Check and type a configuration.
+    @cached_property
+    def include(self) -> Patterns:
+        """Groups that are translated, unless they are excluded."""
+        return Patterns(self.groups)
 
-        Raises:
-            ConfigError: names every wrong key.
-        """
-        parsed = own.checkpoint_keys().parse(raw)
-        policy = policy_of(parsed)
-        excluded = or_old_name(raw, parsed, keys.TOPICS_EXCLUDE, keys.TOPICS_BLACKLIST)
-        emits, syncs_groups = parsed[own.EMIT], parsed[own.SYNC_GROUPS]
-        return cls(
-            enabled=parsed[keys.ENABLED] and (emits or syncs_groups),
-            policy=policy,
-            topics=TopicSelection(Patterns(parsed[keys.TOPICS]), Patterns(excluded), False, policy),
-            include=Patterns(parsed[own.GROUPS]),
-            exclude=Patterns(or_old_name(raw, parsed, own.GROUPS_EXCLUDE, own.GROUPS_BLACKLIST)),
-            emits=emits,
-            syncs_groups=syncs_groups,
-            translates_back=parsed[own.TRANSLATE_BACK],
-            replication_factor=parsed[own.REPLICATION_FACTOR],
-            syncs_location=parsed[keys.SYNCS_LOCATION],
-            raw=raw,
-        )
+    @cached_property
+    def _exclude(self) -> Patterns:
+        return self._or_old_name(CheckpointKeys.groups_exclude, CheckpointKeys.groups_blacklist)
 
     def takes_group(self, group: str) -> bool:
         """Whether a group is translated."""
-        return group in self.include and group not in self.exclude
+        return group in self.include and group not in self._exclude

@@ -7,16 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector, SourceOffset
-from airflow_connect.connectors.mirror import clients, keys
+from airflow_connect.connectors.mirror import clients
 from airflow_connect.connectors.mirror.checkpoint.config import CheckpointConfig
-from airflow_connect.connectors.mirror.checkpoint.keys import (
-    EMIT,
-    GROUPS,
-    GROUPS_EXCLUDE,
-    REPLICATION_FACTOR,
-    SYNC_GROUPS,
-    checkpoint_keys,
-)
+from airflow_connect.connectors.mirror.checkpoint.keys import CheckpointKeys as Keys
 from airflow_connect.connectors.mirror.checkpoint.task import GROUPS as TASK_GROUPS
 from airflow_connect.connectors.mirror.checkpoint.task import MirrorCheckpointTask
 from airflow_connect.connectors.mirror.protocol.alone import RAW_BYTES, check_altered, target_admin
@@ -31,7 +24,7 @@ _NO_GROUP = "no group that the principal may describe has such a name"
 class MirrorCheckpointConnector(SourceConnector):
     """`org.apache.kafka.connect.mirror.MirrorCheckpointConnector`: offsets of consumer groups, translated."""
 
-    config_def = checkpoint_keys()
+    config_def = CheckpointConfig.config_def()
     task_class = MirrorCheckpointTask
     converters: ClassVar[Mapping[str, str]] = RAW_BYTES
     version = "1.0"
@@ -43,23 +36,27 @@ class MirrorCheckpointConnector(SourceConnector):
             ConnectError: one of the clusters refused, or did not answer.
         """
         config = CheckpointConfig.from_config(self.config)
-        if not config.enabled:
-            self.context.note(f"{keys.ENABLED} is false, or both {EMIT} and {SYNC_GROUPS}: no group is translated.")
+        if not config.has_work:
+            self.context.note(
+                f"{Keys.enabled} is false, or both {Keys.emits} and {Keys.syncs_groups}: no group is translated."
+            )
             return []
         source = admin_client(clients.admin_of(config.raw, clients.SOURCE))
         listed = all_groups(source)
         groups = [group for group in listed if config.takes_group(group)]
         for entry, matching in config.include.matching(listed):
             if not any(config.takes_group(group) for group in matching):
-                why = f"{GROUPS_EXCLUDE} excludes what it matches ({names(matching)})" if matching else _NO_GROUP
-                self.context.note(f"{entry} in {GROUPS} selects no consumer group of the source cluster: {why}.")
+                why = f"{Keys.groups_exclude} excludes what it matches ({names(matching)})" if matching else _NO_GROUP
+                self.context.note(f"{entry} in {Keys.groups} selects no consumer group of the source cluster: {why}.")
         if not groups:
             self.context.note("No consumer group of the source cluster is selected by the configuration.")
             return []
         if not self.context.only_plans:
             target = target_admin(clients.admin_of(config.raw, clients.TARGET), self.context.cluster_id)
             if config.emits:
-                ensure_topic(target, config.policy.checkpoints_topic, config.replication_factor, REPLICATION_FACTOR)
+                ensure_topic(
+                    target, config.policy.checkpoints_topic, config.replication_factor, Keys.replication_factor.name
+                )
         count = min(max_tasks, len(groups))
         return [{**self.config, TASK_GROUPS: json.dumps(groups[number::count])} for number in range(count)]
 

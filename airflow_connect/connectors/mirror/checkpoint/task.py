@@ -103,7 +103,7 @@ class MirrorCheckpointTask(SourceTask):
         except ConnectError as error:
             self.context.note(f"Not all offsets of consumer group {group} could be read: {error.message}")
             return
-        selected = set(self._config.topics.select({tp.topic for tp in every}))
+        selected = set(self._config.selection.select({tp.topic for tp in every}))
         lacking = [tp for tp in every if tp.topic in selected and translation.place_of(tp) not in translated]
         if lacking:
             self._lacking[group] = sorted(lacking)

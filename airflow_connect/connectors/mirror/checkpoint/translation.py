@@ -95,13 +95,13 @@ class Translation:
 
         forward = syncs(location, policy.offset_syncs_topic(location))
         source, target = admins[clients.SOURCE], admins[clients.TARGET]
-        forward.keep(config.topics.has)
+        forward.keep(config.selection.has)
         notes = forget_outdated(forward, policy, source, target)
         if not config.translates_back:
             return cls(policy, forward, None, notes)
         opposite = replace(policy, source=policy.target, target=policy.source)
         returned = syncs(_OTHER[location], opposite.offset_syncs_topic(location))
-        returned.keep(lambda topic: config.topics.has(topic) or config.topics.has(opposite.remote_topic(topic)))
+        returned.keep(lambda topic: config.selection.has(topic) or config.selection.has(opposite.remote_topic(topic)))
         notes += forget_outdated(returned, opposite, target, source)
         told = CheckpointHistory.read(source, settings(clients.SOURCE), opposite.checkpoints_topic)
         return cls(policy, forward, WayBack(opposite, returned, told), notes)

@@ -17,10 +17,9 @@ from airflow_connect.api.config.near_names import did_you_mean, nearest
 from airflow_connect.config.keys.sink import common_keys
 from airflow_connect.config.keys.source import source_keys
 from airflow_connect.config.resolved.client_layers import is_connection_key
-from airflow_connect.connectors.mirror.checkpoint.keys import checkpoint_keys
-from airflow_connect.connectors.mirror.heartbeat.keys import EMIT as EMIT_HEARTBEATS
-from airflow_connect.connectors.mirror.heartbeat.keys import heartbeat_keys
-from airflow_connect.connectors.mirror.keys import ENABLED, SOURCE_ALIAS, TARGET_ALIAS, mirror_keys
+from airflow_connect.connectors.mirror.checkpoint.keys import CheckpointKeys
+from airflow_connect.connectors.mirror.heartbeat.keys import HeartbeatConfig
+from airflow_connect.connectors.mirror.keys import MirrorKeys
 from airflow_connect.errors import ConfigError
 
 CLUSTERS = "clusters"
@@ -85,7 +84,9 @@ def connectors_of(properties: Strings, where: str, only_targets: Collection[str]
     pairs = [(a, b) for a in clusters for b in clusters if a != b]
     if not any(file.is_enabled(a, b) for a, b in pairs):
         example = "->".join(clusters[:2]) if len(clusters) > 1 else "a->b"
-        raise file.wrong(f"{example}.{ENABLED}", "no flow is enabled", f"Write {example}.{ENABLED}=true.")
+        raise file.wrong(
+            f"{example}.{MirrorKeys.enabled}", "no flow is enabled", f"Write {example}.{MirrorKeys.enabled}=true."
+        )
     wanted = [(a, b) for a, b in pairs if not only_targets or b in only_targets]
     beats = [file.connector(a, b, HEARTBEAT) for a, b in wanted if file.has_heartbeats(a, b)]
     enabled = [(a, b) for a, b in wanted if file.is_enabled(a, b)]
@@ -95,7 +96,7 @@ def connectors_of(properties: Strings, where: str, only_targets: Collection[str]
 @cache
 def _names(kind: str) -> frozenset[str]:
     """Names of all keys of a connector: those that it takes from the top level of the file."""
-    own = {SOURCE: mirror_keys, CHECKPOINT: checkpoint_keys, HEARTBEAT: heartbeat_keys}[kind]()
+    own = {SOURCE: MirrorKeys, CHECKPOINT: CheckpointKeys, HEARTBEAT: HeartbeatConfig}[kind].config_def()
     every = (own, common_keys(), source_keys())
     return frozenset(name for definition in every for name in definition.keys) - {"name", "connector.class"}
 
@@ -139,12 +140,12 @@ class _File:
 
     def is_enabled(self, source: str, target: str) -> bool:
         """Whether records are copied."""
-        return _is_true(self._properties.get(f"{source}->{target}.{ENABLED}", "false"))
+        return _is_true(self._properties.get(f"{source}->{target}.{MirrorKeys.enabled}", "false"))
 
     def has_heartbeats(self, source: str, target: str) -> bool:
         """Whether heartbeats are written: in both directions, unless a key says otherwise."""
-        general = self._properties.get(EMIT_HEARTBEATS, "true")
-        return _is_true(self._properties.get(f"{source}->{target}.{EMIT_HEARTBEATS}", general))
+        general = self._properties.get(HeartbeatConfig.emits.name, "true")
+        return _is_true(self._properties.get(f"{source}->{target}.{HeartbeatConfig.emits}", general))
 
     def connector(self, source: str, target: str, kind: str) -> FlowConnector:
         """A connector with everything that it inherits, weakest first."""
@@ -155,9 +156,9 @@ class _File:
                 is_of_client = name.startswith(_CLIENT_KINDS)
                 config[f"{role}.{name}" if is_of_client else f"{role}.cluster.{name}"] = value
         config |= {"name": kind, "connector.class": f"{_PACKAGE}.{kind}"}
-        config |= {SOURCE_ALIAS: source, TARGET_ALIAS: target}
+        config |= {MirrorKeys.source_alias.name: source, MirrorKeys.target_alias.name: target}
         config |= _stripped(self._properties, f"{source}->{target}.")
-        config.setdefault(ENABLED, "false")
+        config.setdefault(MirrorKeys.enabled.name, "false")
         return FlowConnector(source, target, kind, config, self._worker(source, target))
 
     def _worker(self, source: str, target: str) -> Strings:

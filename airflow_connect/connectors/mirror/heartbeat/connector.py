@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 from airflow_connect.api.record import SourceRecord
 from airflow_connect.api.schema import BYTES
 from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector, SourceOffset, SourcePartition, SourceTask
-from airflow_connect.connectors.mirror import clients, keys
-from airflow_connect.connectors.mirror.heartbeat.keys import EMIT, REPLICATION_FACTOR, heartbeat_keys
+from airflow_connect.connectors.mirror import clients
+from airflow_connect.connectors.mirror.heartbeat.keys import HeartbeatConfig
 from airflow_connect.connectors.mirror.policy import HEARTBEATS
 from airflow_connect.connectors.mirror.protocol.alone import NO_POSITION, RAW_BYTES, check_altered, target_admin
 from airflow_connect.connectors.mirror.protocol.internal_topics import ensure_topic
@@ -30,8 +30,8 @@ class MirrorHeartbeatTask(SourceTask):
 
     def start(self, config: Mapping[str, str]) -> None:
         """See `SourceTask`."""
-        parsed = heartbeat_keys().parse(config)
-        self._source, self._target = parsed[keys.SOURCE_ALIAS], parsed[keys.TARGET_ALIAS]
+        typed = HeartbeatConfig.from_config(config)
+        self._source, self._target = typed.source_alias, typed.target_alias
 
     def poll(self) -> Sequence[SourceRecord]:
         """The heartbeat."""
@@ -61,7 +61,7 @@ class MirrorHeartbeatTask(SourceTask):
 class MirrorHeartbeatConnector(SourceConnector):
     """`org.apache.kafka.connect.mirror.MirrorHeartbeatConnector`: a sign of life in the target cluster."""
 
-    config_def = heartbeat_keys()
+    config_def = HeartbeatConfig.config_def()
     task_class = MirrorHeartbeatTask
     converters: ClassVar[Mapping[str, str]] = RAW_BYTES
     version = "1.0"
@@ -72,19 +72,20 @@ class MirrorHeartbeatConnector(SourceConnector):
         Raises:
             ConnectError: the target cluster refused, or did not answer.
         """
-        parsed = self.config_def.parse(self.config)
-        if not parsed[EMIT]:  # As in MirrorMaker 2, heartbeats do not depend on `enabled`.
-            self.context.note(f"{EMIT} is false, so no heartbeat is written.")
+        config = HeartbeatConfig.from_config(self.config)
+        if not config.emits:  # As in MirrorMaker 2, heartbeats do not depend on `enabled`.
+            self.context.note(f"{HeartbeatConfig.emits} is false, so no heartbeat is written.")
             return []
         if not self.context.only_plans:
             target = target_admin(clients.admin_of(self.config, clients.TARGET), self.context.cluster_id)
-            ensure_topic(target, HEARTBEATS, parsed[REPLICATION_FACTOR], REPLICATION_FACTOR)
+            key = HeartbeatConfig.replication_factor.name
+            ensure_topic(target, HEARTBEATS, config.replication_factor, key)
         return [dict(self.config)]
 
     def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
         """The only one."""
-        parsed = self.config_def.parse(task_config)
-        return [{SOURCE_NAME: parsed[keys.SOURCE_ALIAS], TARGET_NAME: parsed[keys.TARGET_ALIAS]}]
+        config = HeartbeatConfig.from_config(task_config)
+        return [{SOURCE_NAME: config.source_alias, TARGET_NAME: config.target_alias}]
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
         """Nothing is read, so nothing can be read twice."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_connect.api.source import SourceOffset
-from airflow_connect.connectors.mirror import keys
+from airflow_connect.connectors.mirror.keys import MirrorKeys
 from airflow_connect.errors import ConfigError
 from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, admin_client
 
@@ -31,9 +31,9 @@ def target_admin(settings: Mapping[str, Any], cluster_id: str) -> Admin:
     if target.cluster_id(API_TIMEOUT_S) != cluster_id:
         servers = target.settings.get("bootstrap.servers")
         raise ConfigError(
-            f"{keys.TARGET_SERVERS}={servers} is not the cluster of the worker, to which records are written.",
-            suggestion=f"Set {keys.TARGET_SERVERS} and the worker's bootstrap.servers to the same cluster.",
-            config_path=keys.TARGET_SERVERS,
+            f"{MirrorKeys.target_servers}={servers} is not the cluster of the worker, to which records are written.",
+            suggestion=f"Set {MirrorKeys.target_servers} and the worker's bootstrap.servers to the same cluster.",
+            config_path=MirrorKeys.target_servers.name,
         )
     return target
 

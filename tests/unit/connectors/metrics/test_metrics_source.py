@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from airflow_connect.api.config import plugins
 from airflow_connect.api.record import SourceRecord
 from airflow_connect.connectors.metrics import psutil_sampler
-from airflow_connect.connectors.metrics.config import config_def
+from airflow_connect.connectors.metrics.config import MetricsConfig
 from airflow_connect.connectors.metrics.connector import MetricsSourceConnector
 from airflow_connect.connectors.metrics.ranges import HostRange, ranges_of
 from airflow_connect.connectors.metrics.sampler import Sample, open_sampler
@@ -288,7 +288,7 @@ def test_missing_psutil_is_told_with_the_extra_that_brings_it() -> None:
 )
 def test_wrong_values_are_named(key: str, value: str, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        config_def().parse({**FLEET, key: value})
+        MetricsConfig.config_def().parse({**FLEET, key: value})
     assert said in str(caught.value) and caught.value.config_path == key
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_connect.connectors.mirror import keys
 from airflow_connect.connectors.mirror.config import MirrorConfig
 from airflow_connect.connectors.mirror.policy import DEFAULT_POLICY, IDENTITY_POLICY, ReplicationPolicy
 from airflow_connect.errors import ConfigError
@@ -43,7 +42,7 @@ def test_separator_is_part_of_remote_names_and_of_internal_topics() -> None:
 
     assert policy.remote_topic("orders") == "west_orders"
     assert policy.is_internal("mm2-offset-syncs_east_internal") and not policy.is_internal("a_external")
-    own = {keys.SEPARATOR: "_", keys.INTERNAL_SEPARATOR: "false", **CLUSTERS}
+    own = {MirrorConfig.separator.name: "_", MirrorConfig.internal_separator.name: "false", **CLUSTERS}
     assert not MirrorConfig.from_config(own).policy.is_internal("mm2-offset-syncs_east_internal")
 
 
