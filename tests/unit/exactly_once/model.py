@@ -392,6 +392,8 @@ class ModelConfig:
 
     kept_offsets = notes_on_changes = first_offsets
 
+    keeps_document = False
+
     def plan_state(self, run: PlannedRun) -> PlannedState:
         return PlannedState()
 

@@ -76,7 +76,9 @@ class RunDocuments:
         return cls(sink, replace(planned, kept=kept), state)
 
     def told(self, known: ConnectorState) -> ConnectorState:
-        """The state of a connector that was told which topics are gone."""
+        """The state of a connector that was told which topics are gone; as it was if its class keeps no document."""
+        if not self.sink.keeps_document:
+            return known
         return replace(known, kept=self.planned.kept, gone=frozenset(), forgotten=frozenset())
 
     def after(self, reports: Sequence[TaskReport] = ()) -> StateAfter:

@@ -86,9 +86,14 @@ class StartedSink(Started):
             return ()
         return self.call("notes_on_changes", lambda connector: tuple(connector.notes_on_changes(changes)))
 
+    @property
+    def keeps_document(self) -> bool:
+        """Whether the class has a document of its own. A state record may also have that of another class."""
+        return self._overrides("plan_state")
+
     def plan_state(self, run: PlannedRun) -> PlannedState:
         """What tasks are to know of earlier runs."""
-        if not self._overrides("plan_state"):
+        if not self.keeps_document:
             return PlannedState()
         found: PlannedState = self.call("plan_state", lambda connector: connector.plan_state(run))
         name = f"{self._class.__name__}.plan_state"
