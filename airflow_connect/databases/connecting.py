@@ -69,7 +69,7 @@ class Database:
             options["isolation_level"] = self.settings.isolation
         try:
             # hide_parameters: an exception's text must not repeat the values of rows.
-            return create_engine(
+            engine = create_engine(
                 address.url,
                 connect_args=self.dialect.connect_arguments(address),
                 poolclass=pool.NullPool,
@@ -83,6 +83,8 @@ class Database:
                 suggestion="Correct connection.url and the other connection.* keys.",
                 config_path="connection.url",
             ) from None
+        self.dialect.prepare_engine(engine)
+        return engine
 
     @cached_property
     def quoting(self) -> Quoting:

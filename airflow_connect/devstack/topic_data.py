@@ -45,7 +45,7 @@ def _wait_until_visible(bootstrap: str, topic: str, partitions: int) -> None:
 
     deadline = time.monotonic() + TIMEOUT_S
     while True:
-        found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=TIMEOUT_S).topics.get(topic)
+        found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(topic, timeout=TIMEOUT_S).topics.get(topic)
         if found is not None and sum(p.leader >= 0 for p in found.partitions.values()) == partitions:
             return
         if time.monotonic() >= deadline:

@@ -109,7 +109,8 @@ class MariaDbServer(PortServer):
         from sqlalchemy import create_engine
         from sqlalchemy.pool import NullPool
 
-        with create_engine(self.url, poolclass=NullPool).connect() as connection:
+        engine = create_engine(self.url, poolclass=NullPool, connect_args={"ssl_disabled": True})
+        with engine.connect() as connection:
             connection.exec_driver_sql(statement)
 
     def _command(self) -> Command:

@@ -102,8 +102,8 @@ def error_kinds() -> dict[str, ErrorKind]:
     """Every class of the error tree, by name."""
     nodes = {
         node.name: node
-        for tree in _trees().values()
-        for node in ast.walk(tree)
+        for of_module in _nodes()
+        for node in of_module
         if isinstance(node, ast.ClassDef) and node.name.endswith("Error")
     }
     found: dict[str, ErrorKind] = {}
@@ -145,7 +145,7 @@ def error_kinds() -> dict[str, ErrorKind]:
 def uses() -> list[Use]:
     """Every place that gives an error a code, in the order of codes."""
     kinds = error_kinds()
-    found = {use for tree in _trees().values() for use in _uses_in(tree, kinds)}
+    found = {use for of_module in _nodes() for use in _uses_in(of_module, kinds)}
     return sorted(found, key=lambda use: (use.code, use.kind, use.message, use.suggestion))
 
 
@@ -192,14 +192,18 @@ def _cell(text: str) -> str:
 
 
 @cache
-def _trees() -> dict[Path, ast.Module]:
-    return {path: ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+def _nodes() -> list[list[ast.AST]]:
+    """The nodes that matter here, module by module."""
+    trees = (ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py")))
+    kinds = ast.ClassDef | ast.Call | ast.Return | ast.Assign
+    return [[node for node in ast.walk(tree) if isinstance(node, kinds)] for tree in trees]
 
 
-def _uses_in(tree: ast.Module, kinds: dict[str, ErrorKind]) -> Iterator[Use]:
-    for node in ast.walk(tree):
+def _uses_in(of_module: list[ast.AST], kinds: dict[str, ErrorKind]) -> Iterator[Use]:
+    named = _named_texts(of_module)
+    for node in of_module:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in kinds:
-            texts = _texts_before(tree, node.lineno)
+            texts = _texts_before(named, node.lineno)
             given = {keyword.arg: keyword.value for keyword in node.keywords}
             code = given.get("code")
             if isinstance(code, ast.Constant):
@@ -210,20 +214,22 @@ def _uses_in(tree: ast.Module, kinds: dict[str, ErrorKind]) -> Iterator[Use]:
         if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) and len(node.value.elts) == 3:
             first, second, _ = node.value.elts
             if isinstance(first, ast.Constant) and isinstance(first.value, str) and CODE.fullmatch(first.value):
-                suggestion = _text(second, _texts_before(tree, node.lineno))
+                suggestion = _text(second, _texts_before(named, node.lineno))
                 yield Use(first.value, "AccessError", "The store refused a request; its own words follow.", suggestion)
 
 
-def _texts_before(tree: ast.Module, line: int) -> dict[str, ast.expr]:
+def _named_texts(of_module: list[ast.AST]) -> list[ast.Assign]:
+    """Assignments of texts, in the order of the file."""
+    kinds = ast.Constant | ast.JoinedStr | ast.BinOp
+    found = [node for node in of_module if isinstance(node, ast.Assign) and isinstance(node.value, kinds)]
+    return sorted(found, key=lambda node: node.lineno)
+
+
+def _texts_before(named: list[ast.Assign], line: int) -> dict[str, ast.expr]:
     """Texts that were given a name before `line` of the file, the latest one of each name."""
-    assignments = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.JoinedStr | ast.BinOp)
-    ]
     return {
         target.id: node.value
-        for node in sorted(assignments, key=lambda node: node.lineno)
+        for node in named
         if node.lineno < line
         for target in node.targets
         if isinstance(target, ast.Name)

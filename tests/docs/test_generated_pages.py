@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.docs import command_line_page, error_code_page, jdbc_types_page
 from tests.docs.pages import ROOT
 
 ERROR_CODES = ROOT / "docs" / "error-codes.md"
 S3_SINK = ROOT / "docs" / "connectors" / "s3-sink.md"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_reading() -> None:
+    """Keeps these tests in one process, which reads the code once."""
 
 
 def test_error_code_page_equals_the_code() -> None:

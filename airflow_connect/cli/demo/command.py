@@ -39,7 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--ui", action="store_true",
-        help="start Airflow with its UI instead, and three connectors to look at: healthy, behind, failed",
+        help="start a whole Airflow with its UI instead: DAGs that copy, a worker, a failed connector to repair",
     )  # fmt: skip
     parser.add_argument(
         "--records", type=int, default=DEFAULT_RECORDS, help=f"records in the topic (default: {DEFAULT_RECORDS})"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Engine
 
     from airflow_connect.databases.urls import DatabaseAddress
 
@@ -34,6 +34,9 @@ class DatabaseDialect:
     def connect_arguments(self, address: DatabaseAddress) -> dict[str, Any]:
         """Keyword arguments of the driver's `connect`."""
         return dict(address.arguments)
+
+    def prepare_engine(self, engine: Engine) -> None:
+        """Called for each new engine, before it connects."""
 
     def prepare(self, connection: Connection) -> None:
         """Called for each new connection, before its first use."""

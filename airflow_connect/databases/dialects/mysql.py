@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.databases.dialects.dialect import DatabaseDialect
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from ssl import SSLContext
+
+    from sqlalchemy import Connection, Engine
 
 _FETCH_TIMEOUT_S = 3600
 
@@ -19,6 +22,12 @@ class MySqlDialect(DatabaseDialect):
     name = "mysql"
     clock_statement = "SELECT UTC_TIMESTAMP(6)"
     offset_statement = "SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), NOW())"
+
+    def prepare_engine(self, engine: Engine) -> None:
+        """Connections of our own class."""
+        from sqlalchemy import event
+
+        event.listen(engine, "do_connect", _connect)
 
     def streaming_cursor(self, connection: Connection) -> Any:
         """PyMySQL's unbuffered cursor: no other statement can run on the connection until it is closed."""
@@ -35,6 +44,33 @@ class MySqlDialect(DatabaseDialect):
         """The server waits longer than a minute for rows to be fetched, as Connector/J asks it to."""
         connection.exec_driver_sql(f"SET SESSION net_write_timeout = {_FETCH_TIMEOUT_S}")
         connection.commit()
+
+
+def _connect(_dialect: Any, _record: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    return _connection()(*arguments, **named)
+
+
+@cache
+def _connection() -> type:
+    """PyMySQL's connection, without the system's certificates where none is compared with them.
+
+    Without TLS settings PyMySQL encrypts if the server can, and verifies nothing. It would still load all certificate
+    authorities of the system for each connection, 30 ms of CPU time.
+    """
+    import ssl
+
+    from pymysql.connections import Connection
+
+    class UnverifiedByDefault(Connection):  # type: ignore[misc]
+        def _create_ssl_ctx(self, sslp: Any) -> SSLContext:
+            if sslp:
+                return super()._create_ssl_ctx(sslp)  # type: ignore[no-any-return]
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+            return context
+
+    return UnverifiedByDefault
 
 
 @cache

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_connect.errors import TaskFailedError, missing_package
+from airflow_connect.runtime.engine import worker_daemon
 from airflow_connect.runtime.engine.gateway import Gateway, spark_home, start_gateway, start_submitted
 from airflow_connect.runtime.engine.java import java_home
 from airflow_connect.runtime.engine.pyspark_versions import ensure_one_version
@@ -44,7 +45,12 @@ _DEFAULTS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
 }
-_LOCAL_DEFAULTS = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+_LOCAL_DEFAULTS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    # Elsewhere, this package may reach an executor only after its daemon has started.
+    "spark.python.daemon.module": worker_daemon.MODULE,
+}
 
 
 @dataclass

@@ -22,7 +22,7 @@ WORDS = {
     State.NEW: "Has not run yet", State.CURRENT: "Up to date", State.PAUSED: "Paused", State.STOPPED: "Stopped",
 }  # fmt: skip
 KINDS = {
-    State.FAILED: "bad", State.LATE: "warn", State.RUNNING: "busy", State.WAITING: "ok", State.NEW: "quiet",
+    State.FAILED: "bad", State.LATE: "warn", State.RUNNING: "busy", State.WAITING: "quiet", State.NEW: "quiet",
     State.CURRENT: "ok", State.PAUSED: "quiet", State.STOPPED: "quiet",
 }  # fmt: skip
 SIGNS = {"bad": "✗", "warn": "!", "busy": "▶", "ok": "✓", "quiet": "·"}

@@ -22,6 +22,7 @@ PHASES = {
     "audit": "Compare the counts", "manifest": "Record every file: the point of no return",
     "publish": "Make the files visible", "commit": "Commit the offsets",
 }  # fmt: skip
+REST, WHAT_RESTS = "other", "Reading the configuration, Spark's start, and the commit, which stores this report"
 SKEW = 2.0
 """A task is called slow if it takes this many times as long as the median."""
 
@@ -72,6 +73,11 @@ def _phases(run: Run | None) -> object:
         told = f"{name}: {duration(ms)}. {PHASES.get(name, '')}"
         rows.append(Span(f"{name}  {duration(ms)}", now, now + ms, told, "busy" if name == "copy" else "ok"))
         now += ms
+    rest = run.duration_ms - now if run and rows else 0
+    if rest > 0:
+        rows.append(
+            Span(f"{REST}  {duration(rest)}", now, now + rest, f"{REST}: {duration(rest)}. {WHAT_RESTS}", "quiet")
+        )
     return spans(rows, "Phases of the run")
 
 

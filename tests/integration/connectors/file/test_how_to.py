@@ -15,6 +15,7 @@ import pytest
 from airflow_connect.devstack.kafka import KafkaBroker
 from tests.docs.pages import blocks
 from tests.support.kafka_data import TopicProducer
+from tests.support.processes.drivers import without_spark_env
 
 pytestmark = [pytest.mark.integration, pytest.mark.budget(30)]  # a whole page of commands
 
@@ -41,11 +42,11 @@ def shell(kafka: KafkaBroker, make_topic: Callable[..., str], produce: TopicProd
             text = here(block.text)
             (tmp_path / f"{json.loads(text)['name']}.json").write_text(text)
 
-    def run(text: str) -> subprocess.CompletedProcess[str]:
+    def run(text: str, **environment: str) -> subprocess.CompletedProcess[str]:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        command = ["bash", "-ec", here(text)]
+        command, env = ["bash", "-ec", here(text)], {**os.environ, "PATH": path, **environment}
         done = subprocess.run(  # noqa: PLW1510 (its output is looked at first)
-            command, cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=300
+            command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done
@@ -72,6 +73,7 @@ def test_the_page_does_what_it_says(shell: Any, tmp_path: Path) -> None:
     assert f"{RECORDS} records" in found.stderr  # The report, and the note about delivery, are not among the lines.
     assert "delivers at least once" in found.stderr
 
-    assert shell(one_file).stdout.split("\n")[-2] == str(RECORDS)
+    # The connector of the block before, which had Spark.
+    assert shell(one_file, **without_spark_env()).stdout.split("\n")[-2] == str(RECORDS)
     first = (tmp_path / "orders.txt").read_text().split("\n")[:2]
     assert first == ["{id=0, city=Berlin}", "{id=2, city=Rome}"]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ssl
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, event
 
 from airflow_connect.connectors.jdbc_source.read import changed
+from airflow_connect.databases import connecting, keys
+from airflow_connect.databases.settings import ConnectionSettings
 from airflow_connect.errors import AccessError, ConfigError, DatabaseError
+from tests.devstack.mariadb import INITIAL_DATABASE, MariaDbServer
 from tests.support.copies.jdbc_source import Copies
+from tests.support.servers.certificates import self_signed
 from tests.support.servers.databases import Database
 
 pytestmark = pytest.mark.integration
@@ -292,3 +298,24 @@ def test_statements_of_a_plan_grow_with_the_tables_and_no_faster(kind: str, requ
     finally:
         event.remove(Engine, "before_cursor_execute", note)
     assert tables < len(statements) <= 3 * tables + 10, statements[:12]
+
+
+def test_connection_without_tls_settings_is_encrypted_where_it_can_be_and_loads_no_certificates(
+    mariadb: MariaDbServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise AssertionError("nothing is compared with the system's certificates")
+
+    monkeypatch.setattr(ssl.SSLContext, "load_default_certs", refuse)
+    pem = self_signed(tmp_path)
+    with MariaDbServer.start(None, "--ssl", f"--ssl-cert={pem}", f"--ssl-key={pem}") as encrypting:
+        assert cipher_of(encrypting)
+    assert not cipher_of(mariadb)
+
+
+def cipher_of(server: MariaDbServer) -> str:
+    raw = {"connection.url": server.jdbc_url_of(INITIAL_DATABASE)}
+    settings = ConnectionSettings.from_parsed(keys.connection_keys().parse(raw), raw)
+    with connecting.Database(settings) as target, target.connect() as connection:
+        _, cipher = connection.exec_driver_sql("SHOW STATUS LIKE 'Ssl_cipher'").one()
+    return str(cipher)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
+import pyspark.worker
 import pytest
 
 from airflow_connect.errors import AccessError
@@ -226,3 +229,27 @@ def test_configuration_with_an_unreachable_driver_address_copies_without_progres
 
     assert progress_of(sink.events) == []
     sink.assert_exactly_once(values)
+
+
+def test_workers_read_pyspark_from_where_it_is_installed(local_engine):
+    def where(batches):
+        import sys
+
+        import pyarrow as pa
+        import pyspark.worker
+
+        for _ in batches:
+            archives = [entry for entry in sys.path if entry.endswith((".zip", ".jar")) and "pyspark" in entry]
+            yield pa.RecordBatch.from_pydict({"file": [pyspark.worker.__file__], "archives": [len(archives)]})
+
+    frame = local_engine._get_session().range(0, 1, 1, numPartitions=1)
+    (found,) = frame.mapInArrow(where, "file string, archives long").collect()
+
+    assert found.file == pyspark.worker.__file__
+    assert found.archives == 0
+
+
+def test_what_the_daemon_of_workers_imports_starts_no_thread():
+    code = "import os, pyspark.worker; print(len(os.listdir('/proc/self/task')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"

@@ -8,6 +8,7 @@ file keeps its offsets in /tmp/connect.offsets, whatever the current folder is: 
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.kafka.state.offsets import java_offsets_file
+from tests.support.processes.drivers import without_spark_env
 
 pytestmark = pytest.mark.integration
 
@@ -45,7 +47,9 @@ def no_offsets_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         shutil.move(aside, OFFSETS_FILE)
 
 
-def standalone(broker: KafkaBroker, folder: Path, worker: str, typed: str) -> subprocess.CompletedProcess[str]:
+def standalone(
+    broker: KafkaBroker, folder: Path, worker: str, typed: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run all four connectors with a worker file, in a folder of their own; `typed` is standard input."""
     files = [f"connect-{worker}.properties", *(f"connect-{name}.properties" for name in CONNECTORS)]
     for name in files:
@@ -53,7 +57,10 @@ def standalone(broker: KafkaBroker, folder: Path, worker: str, typed: str) -> su
     kinds = ("consumer", "producer", "admin")
     to_broker = [f"--set={kind}.override.bootstrap.servers={broker.bootstrap}" for kind in kinds]
     command = [sys.executable, "-m", "airflow_connect.cli", "standalone", *to_broker, *files]
-    return subprocess.run(command, cwd=folder, input=typed, capture_output=True, text=True, timeout=180, check=False)
+    env = {**os.environ, **environment}
+    return subprocess.run(
+        command, cwd=folder, env=env, input=typed, capture_output=True, text=True, timeout=180, check=False
+    )
 
 
 @pytest.mark.budget(30)  # six workers, one after the other
@@ -71,8 +78,8 @@ def test_worker_and_connector_files_of_kafka_run_unchanged_one_worker_after_the_
     assert java_offsets_file.read(str(OFFSETS_FILE))
 
     lines.write_text("one\ntwo\nthree\n")
-    # The same topics of state: offsets go on where the other worker was.
-    distributed = standalone(stock_broker, tmp_path, "distributed", "more\n")
+    # The same topics of state: offsets go on where the other worker was. The connectors have been on Spark before.
+    distributed = standalone(stock_broker, tmp_path, "distributed", "more\n", **without_spark_env())
 
     assert distributed.returncode == 0, distributed.stderr
     assert copied.read_text() == "one\ntwo\ntyped\nthree\n"

@@ -50,7 +50,14 @@ class _ChoosingLoader(Loader):
         def choose(settings: Mapping[str, str]) -> Any:
             from airflow_connect.runtime.engine.in_process import InProcessEngine
 
+            class WithoutSpark(InProcessEngine):
+                def __enter__(self) -> InProcessEngine:
+                    return self
+
+                def __exit__(self, *_: object) -> None:
+                    """There is no session to end."""
+
             is_without = os.environ.get(VARIABLE) or settings.get("spark.app.name") == NAME
-            return InProcessEngine() if is_without else spark_engine(settings)
+            return WithoutSpark() if is_without else spark_engine(settings)
 
         module.SparkEngine = choose
