@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         Splitting,
         StagingSinkConnector,
     )
+    from airflow_connect.api.sink_state import CopiedRun, PlannedRun, PlannedState, StateAfter
     from airflow_connect.api.source import (
         ColumnarSourceTask,
         ExactlyOnceSupport,
@@ -81,10 +82,9 @@ if TYPE_CHECKING:
         SourceTaskContext,
         TransactionContext,
     )
-    from airflow_connect.api.staging import LeftOver, Outcome, PartitionDetails, PartitionTimes, StagedFile
+    from airflow_connect.api.staging import LeftOver, Outcome, StagedFile
     from airflow_connect.api.transform import ColumnarPredicate, ColumnarTransformation, Predicate, Transformation
-    from airflow_connect.documents.run import PublishedRun
-    from airflow_connect.documents.time_progress import CopiedTimes, TimeDirectory, TimeKeeper, TimeProgress, TimeStep
+    from airflow_connect.documents.run import PartitionReport, PublishedRun
     from airflow_connect.errors import (
         AccessError,
         ConfigError,
@@ -112,17 +112,17 @@ _NAMES = {
     " SchemaError StagedFileLostError UnavailableError",
     "api.offsets": "OffsetRange TopicPartition",
     "api.config.plugins": "PluginKind",
-    "documents.run": "PublishedRun",
-    "documents.time_progress": "CopiedTimes TimeDirectory TimeKeeper TimeProgress TimeStep",
+    "documents.run": "PartitionReport PublishedRun",
     "api.publishing": "LeftoverPattern Publisher",
     "api.record": "ConnectRecord Header KafkaRecord SinkRecord SourceRecord",
     "api.schema": "Field Schema SchemaType=Type array_schema=array date_schema=date decimal_schema=decimal"
     " map_schema=map_of struct_schema=struct time_schema=time timestamp_schema=timestamp",
     "api.sink": "ColumnarSinkTask Delivery SinkConnector SinkConnectorContext SinkTask SinkTaskContext"
     " Splitting StagingSinkConnector",
+    "api.sink_state": "CopiedRun PlannedRun PlannedState StateAfter",
     "api.source": "ColumnarSourceTask ExactlyOnceSupport JoiningSourceTask OffsetReader PlacedSourceTask RecordMetadata"
     " SourceColumns SourceConnector SourceConnectorContext SourceTask SourceTaskContext TransactionContext",
-    "api.staging": "LeftOver Outcome PartitionDetails PartitionTimes StagedFile",
+    "api.staging": "LeftOver Outcome StagedFile",
     "api.transform": "ColumnarPredicate ColumnarTransformation Predicate Transformation",
 }
 """Module below `airflow_connect` to its public names; `A=B` is B of that module under the name A."""
@@ -154,7 +154,7 @@ __all__ = [
     "Connector",
     "ConnectorContext",
     "Converter",
-    "CopiedTimes",
+    "CopiedRun",
     "DataError",
     "Delivery",
     "ErrantRecordReporter",
@@ -177,10 +177,11 @@ __all__ = [
     "OffsetRange",
     "OffsetReader",
     "Outcome",
-    "PartitionDetails",
-    "PartitionTimes",
+    "PartitionReport",
     "Password",
     "PlacedSourceTask",
+    "PlannedRun",
+    "PlannedState",
     "PluginKind",
     "Predicate",
     "Problem",
@@ -211,10 +212,7 @@ __all__ = [
     "StagedFile",
     "StagedFileLostError",
     "StagingSinkConnector",
-    "TimeDirectory",
-    "TimeKeeper",
-    "TimeProgress",
-    "TimeStep",
+    "StateAfter",
     "TopicPartition",
     "TransactionContext",
     "Transformation",

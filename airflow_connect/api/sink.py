@@ -10,11 +10,12 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from airflow_connect.api.connector import Connector, ConnectorContext, Task
 from airflow_connect.api.publishing import ALL_LISTED, ConnectorPublisher, LeftoverPattern, Publisher
-from airflow_connect.api.staging import LeftOver, Outcome, PartitionDetails
+from airflow_connect.api.sink_state import PlannedState, StateAfter
+from airflow_connect.api.staging import LeftOver, Outcome
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns
@@ -22,12 +23,9 @@ if TYPE_CHECKING:
     from airflow_connect.api.offsets import OffsetRange, TopicPartition
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.api.sink_roles import RoleContext, StartJvm
+    from airflow_connect.api.sink_state import CopiedRun, PlannedRun
     from airflow_connect.api.staging import StagedFile
     from airflow_connect.documents.run import PublishedRun
-    from airflow_connect.documents.time_progress import TimeKeeper
-
-
-NO_DETAILS = PartitionDetails()
 
 
 class Delivery(Enum):
@@ -195,9 +193,9 @@ class SinkTask(Task):
         """
         return offsets
 
-    def details(self, partition: TopicPartition) -> PartitionDetails:
-        """What the sink adds to the report of a partition; called after `pre_commit`."""
-        return NO_DETAILS
+    def details(self, partition: TopicPartition) -> Mapping[str, Any]:
+        """What the connector's `state_after` is to know of a partition: a JSON document; called after `pre_commit`."""
+        return {}
 
     def abort(self) -> None:
         """The attempt has failed: discard what was put and what was staged. Called before `close`.
@@ -352,36 +350,26 @@ class SinkConnector(Connector):
         """
         return ()
 
-    def last_schemas(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, str] | None:
-        """Schema of the last record in the sink, for those of `partitions` that have one, as JsonConverter writes it.
+    def plan_state(self, run: PlannedRun) -> PlannedState:
+        """What tasks are to know of earlier runs, as a document of the connector's own; see `api.sink_state`.
 
-        Called for partitions whose schema no earlier run has kept (`PartitionDetails.value_schema`). Tasks get the
-        schemas as `RoleContext.schemas_before`.
-
-        Returns:
-            The schemas; None if tasks start without any.
+        Called once by every run, also if it has nothing to copy; then it may not need the sink. All that depends on
+        something outside `run` must be decided here, because the result is frozen: files that are copied again must
+        come out equal.
 
         Raises:
             ConnectError: the sink refused, did not answer, or holds something that cannot be read.
         """
-        return None
+        return PlannedState()
 
-    def time_keeper(self, topics: Collection[str]) -> TimeKeeper | None:
-        """What determines which time directories are complete when `topics` are consumed; None: nothing does.
+    def state_after(self, run: CopiedRun) -> StateAfter:
+        """What the commit of a run keeps for the next one.
 
-        Called by every run, even if it has nothing to copy. A keeper is a pure function of its arguments. Tasks report
-        times in `PartitionDetails.times`, and get the limits of late records as `RoleContext.late_before`.
+        Called once the tasks are done and audited, and by a run that has nothing to copy; such a run keeps the result
+        only if something is complete. It is not called by a run that recovers a manifest: the result is in it. A pure
+        function of its argument and the configuration.
         """
-        return None
-
-    def schedule_expired(self, last_run_ms: int, now_ms: int) -> bool:
-        """Whether no file may stay open, because a scheduled rotation falls into `(last_run_ms, now_ms]`.
-
-        Args:
-            last_run_ms: when the last run was planned; 0 if there was none.
-            now_ms: the run's frozen clock. Both are milliseconds since the epoch.
-        """
-        return False
+        return StateAfter(run.planned.kept)
 
     def splitting(self) -> Splitting:
         """Whether several tasks may copy one partition at the same time. By default they may not.
@@ -472,6 +460,19 @@ class StagingSinkConnector(SinkConnector):
         Raises:
             AccessError, UnavailableError, ConfigError: with what is missing.
         """
+
+    @classmethod
+    def uses_current(cls, key: str, staged: Mapping[str, str]) -> bool:
+        """Whether a run that recovers a manifest uses its own value of a key, because no staged file depends on it.
+
+        All other keys keep the values with which the files were staged, which tell what is where. Secrets and
+        references are always resolved again.
+
+        Args:
+            key: of the connector's configuration.
+            staged: the configuration of the run that staged, without secrets, references as written.
+        """
+        return False
 
     def publish(self, files: Sequence[StagedFile]) -> Mapping[str, Outcome]:
         """Make staged files visible, in this order or in parallel; returns key -> outcome for each.

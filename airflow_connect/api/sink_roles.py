@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.record import SinkRecord
 
 
@@ -65,12 +64,8 @@ class RoleContext:
         aws: credentials of an Airflow connection, or {}.
         run_id: identifier of the run; stored in the metadata of objects.
         now_ms: the run's frozen clock.
-        flush_on_end: `flush.on.end`: whether the run leaves no file open at its end.
-        schedule_expired: a tick of `rotate.schedule.interval.ms` lies between the last run and this one.
-        late_before: per consumed topic, milliseconds since the epoch. Records for time directories that end at or
-            before this time are late, because those directories were announced as complete.
-        schemas_before: schema of the last file of each topic-partition, as JsonConverter writes it (`null` for none),
-            if the sink continues with it; frozen with the plan.
+        flush_on_end: whether the run leaves no record to the next one (`flush.on.end`, `PlannedState.leaves_nothing`).
+        state: the document that the connector's `plan_state` returned for tasks; {} if none.
         topic_ids: Kafka's id of each topic of the run, if the brokers have ids. A topic that is deleted and created
             again gets another one, and its offsets begin at 0.
         task_config: what the connector's `task_configs` returned for this task.
@@ -85,9 +80,7 @@ class RoleContext:
     run_id: str = ""
     now_ms: int = 0
     flush_on_end: bool = True
-    schedule_expired: bool = False
-    late_before: Mapping[str, int] = field(default_factory=dict)
-    schemas_before: Mapping[TopicPartition, str] = field(default_factory=dict)
+    state: Mapping[str, Any] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     task_config: Mapping[str, str] = field(default_factory=dict, repr=False)
     errors: ErrorHandling | None = None

@@ -46,37 +46,6 @@ class StagedFile:
         return cls(**data)
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionTimes:
-    """Times of the records of a topic-partition, in milliseconds, for a sink whose directories follow time.
-
-    Attributes:
-        highest_ms: latest time of a written record that this run commits. Records later than the run's clock do not
-            count: they tell nothing about the records still to come. None: there was none.
-        left_from_ms: earliest time of the records that are left for the next run, or None.
-        late: records whose directory was announced as complete before the run, whether or not they were written.
-        directories: each directory that records were written to, with the time of one of these records.
-    """
-
-    highest_ms: int | None = None
-    left_from_ms: int | None = None
-    late: int = 0
-    directories: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionDetails:
-    """What a sink adds to the report of a partition.
-
-    Attributes:
-        times: of its records, if the sink's directories follow time.
-        value_schema: schema of the last file, as JsonConverter writes it, if the next run starts with it; else "".
-    """
-
-    times: PartitionTimes | None = None
-    value_schema: str = ""
-
-
 class Outcome(Enum):
     """The result of publishing a staged file."""
 

@@ -10,16 +10,18 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.api.staging import PartitionTimes, StagedFile
+from airflow_connect.api.staging import StagedFile
 from airflow_connect.documents.run_detail import RunDetail
 from airflow_connect.documents.run_lag import RunLag
 from airflow_connect.documents.source_run import SourcePlan, SourceRunReport, SourceTaskReport
-from airflow_connect.documents.time_progress import TimeDirectory
 
 DONE, EMPTY, FAILED = "done", "empty", "failed"
 """`RunReport.status` of a run that has committed, of one that has found nothing to copy, and of one that has failed."""
 STOPPED_BY_DEAD_LETTERS = "dead letters"
 """`PartitionReport.stopped_early` if a task has collected as many bytes of dead letters as one run may commit."""
+
+_EARLIER_DETAILS = ("times", "value_schema")
+"""Members of a report that earlier releases had: since then they are members of `details`, as they were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +40,7 @@ class PartitionReport:
         size_bytes: encoded bytes of the partition's files.
         stopped_early: why the task narrowed the range (`run.max.bytes`, `run.max.seconds`, STOPPED_BY_DEAD_LETTERS), or
             "".
-        times: the times of the records; None if they are not needed.
-        value_schema: if the next run begins with it: the schema of the last file of this report, in JsonConverter's
-            form; otherwise "".
+        details: what the task has returned for the connector's `state_after` (`SinkTask.details`).
     """
 
     range: OffsetRange
@@ -53,19 +53,19 @@ class PartitionReport:
     left: int = 0
     size_bytes: int = 0
     stopped_early: str = ""
-    times: PartitionTimes | None = None
-    value_schema: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
-        return {name: value for name, value in asdict(self).items() if name != "value_schema" or value}
+        return {name: value for name, value in asdict(self).items() if name != "details" or value}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> PartitionReport:
         """Inverse of `to_json`."""
-        times = data.get("times")  # Earlier releases did not write this field.
-        times = PartitionTimes(**times) if times else None
-        return cls(**{**data, "range": OffsetRange.from_json(data["range"]), "times": times})
+        own = {name: value for name, value in data.items() if name not in _EARLIER_DETAILS}
+        # Earlier releases had two members in place of `details`.
+        earlier = {name: data[name] for name in _EARLIER_DETAILS if data.get(name)}
+        return cls(**{"details": earlier, **own, "range": OffsetRange.from_json(data["range"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +76,13 @@ class PublishedRun:
         run_id: the run that copied; not the current one if that one recovers it.
         created_ms: the frozen clock of the run that copied.
         files: every file of its manifest.
-        complete: time directories that are complete with these files.
+        complete: documents of what is complete with these files (`StateAfter.complete`).
     """
 
     run_id: str
     created_ms: int
     files: tuple[StagedFile, ...]
-    complete: tuple[TimeDirectory, ...] = ()
+    complete: tuple[Mapping[str, Any], ...] = ()
 
 
 def with_sizes(reports: Sequence[PartitionReport], files: Sequence[StagedFile]) -> list[PartitionReport]:
@@ -284,8 +284,8 @@ class RunReport:
         committed: topic-partition (`topic-partition`) to the committed next offset, those of the earlier run included.
         phases_ms: phase name to milliseconds.
         ignored_keys: configuration keys that have no effect here.
-        late: records whose directory had been announced as complete before this run.
-        complete: time directories that are complete since this run.
+        late: records for a part of the output that had been announced as complete before this run.
+        complete: a document for each part of the output that is complete since this run (`StateAfter.complete`).
         error: `ConnectError.to_json()` of a failure, otherwise None.
         source: the result of a source's run; None for sinks.
         origin: who started the run, see `RunSpec.origin`; {} in entries of earlier releases.
@@ -315,7 +315,7 @@ class RunReport:
     ignored_keys: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     late: int = 0
-    complete: tuple[TimeDirectory, ...] = ()
+    complete: tuple[Mapping[str, Any], ...] = ()
     error: dict[str, Any] | None = None
     source: SourceRunReport | None = None
     origin: Mapping[str, str] = field(default_factory=dict)
@@ -325,7 +325,7 @@ class RunReport:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
         lists = {name: list(getattr(self, name)) for name in ("ignored_keys", "notes")}
-        found = {**asdict(self), **lists, "complete": [directory.to_json() for directory in self.complete]}
+        found = {**asdict(self), **lists, "complete": [dict(one) for one in self.complete]}
         found.update(origin=dict(self.origin), detail=self.detail.to_json() if self.detail else None)
         return {name: value for name, value in found.items() if value or name not in _OPTIONAL}
 
@@ -338,7 +338,7 @@ class RunReport:
                 **{name: value for name, value in data.items() if name in cls.__slots__},
                 "ignored_keys": tuple(data.get("ignored_keys", ())),
                 "notes": tuple(data.get("notes", ())),
-                "complete": tuple(TimeDirectory.from_json(entry) for entry in data.get("complete", ())),
+                "complete": tuple(data.get("complete", ())),
                 "source": SourceRunReport.from_json(source) if source else None,
                 "detail": RunDetail.from_json(detail) if detail else None,
                 "lag": RunLag.from_json(lag) if lag else None,

@@ -8,7 +8,6 @@ from typing import Any
 
 from airflow_connect.api.staging import StagedFile
 from airflow_connect.errors import ConnectError, OffsetError, StagedFileLostError
-from airflow_connect.exactly_once import value_schemas
 from airflow_connect.exactly_once.journal import Commit, Journal, TopicRecord
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.state import CLOSED, ConnectorState
@@ -151,9 +150,8 @@ def commit(
 def state_after(manifest: Manifest, state: ConnectorState) -> ConnectorState:
     """The connector's state after a manifest is committed."""
     known = state.seeing(manifest.topic_ids)
-    return replace(
-        known,
-        committed={**known.committed, **manifest.offsets},
-        time=manifest.time.progress if manifest.time else known.time,
-        value_schemas=value_schemas.after(known.value_schemas, manifest.schemas_before, manifest.partitions),
-    )
+    after = replace(known, committed={**known.committed, **manifest.offsets})
+    if manifest.after is None:
+        return after
+    # The connector was told of topics that are gone when the run of the manifest was planned.
+    return replace(after, kept=manifest.after.kept, gone=frozenset(), forgotten=frozenset())

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.api.sink_state import StateAfter
 from airflow_connect.api.staging import StagedFile
 from airflow_connect.documents.run import PartitionReport, Plan, TaskReport
-from airflow_connect.documents.time_progress import TimeDirectory, TimeStep
 from airflow_connect.errors import StateError
-from airflow_connect.exactly_once import packed_files, value_schemas
+from airflow_connect.exactly_once import earlier, packed_files
 from airflow_connect.exactly_once.parts import committed_up_to, in_order
 
-VERSION = 3
-"""Since 2 `files` may be packed. Since 3 `partitions` may have several parts of one partition; only such a manifest has
-version 3, so that an older release can still roll the others forward. All versions are read."""
+VERSION = 4
+"""Since 2 `files` may be packed. Since 3 `partitions` may have several parts of one partition. Since 4 documents of the
+connector have replaced members about times and schemas. Only a manifest that has the new has the new version, so that
+an older release can still roll the others forward, and refuses those that it would misread. All versions are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,9 @@ class Manifest:
         config: the connector's configuration without secrets (layout).
         reference_marks: by key of `config`: a mark of the value behind a config provider reference, by which a later
             run notices that the value has changed.
-        late_before: by topic, the time before which a record counted as late in this run (layout).
-        schemas_before: the schema with which each topic-partition began (layout).
-        time: the time progress that its commit stores; None where the run does not track time.
+        for_tasks: the connector's document for tasks (layout).
+        after: what the connector keeps after the commit; None: what it has kept before.
+        is_earlier: read from a document of an earlier release: `after` is completed with the state (earlier.py).
         notes: sentences for the report of the run that commits it: lost files whose records were given up.
         counts: sums for the run history (`records`, `filtered`, ...).
         also_commit: offsets of partitions that had nothing to copy but get an offset, such as new or reset ones.
@@ -55,10 +56,10 @@ class Manifest:
     also_commit: Mapping[TopicPartition, int] = field(default_factory=dict)
     dead_letters: tuple[dict[str, Any], ...] = ()
     reference_marks: Mapping[str, str] = field(default_factory=dict)
-    late_before: Mapping[str, int] = field(default_factory=dict)
-    schemas_before: Mapping[TopicPartition, str] = field(default_factory=dict)
-    time: TimeStep | None = None
+    for_tasks: Mapping[str, Any] = field(default_factory=dict)
+    after: StateAfter | None = None
     notes: tuple[str, ...] = ()
+    is_earlier: bool = field(default=False, compare=False)
 
     @property
     def offsets(self) -> dict[TopicPartition, int]:
@@ -71,9 +72,16 @@ class Manifest:
         return committed_up_to(self.partitions)
 
     @property
-    def complete(self) -> tuple[TimeDirectory, ...]:
-        """Directories of time that are complete, once this manifest is published."""
-        return self.time.complete if self.time else ()
+    def complete(self) -> tuple[Mapping[str, Any], ...]:
+        """Documents of what is complete, once this manifest is published."""
+        return tuple(self.after.complete) if self.after else ()
+
+    @property
+    def version(self) -> int:
+        """The lowest one with everything that this manifest has."""
+        if self.for_tasks or self.after or any(p.details for p in self.partitions):
+            return VERSION
+        return 3 if len(self.offsets_copied) < len(self.partitions) else 2
 
     @property
     def ranges(self) -> tuple[OffsetRange, ...]:
@@ -83,7 +91,7 @@ class Manifest:
     def to_json(self) -> dict[str, Any]:
         """Versioned JSON form, chunked by the runs topic."""
         return {
-            "v": VERSION if len(self.offsets_copied) < len(self.partitions) else 2,
+            "v": self.version,
             "connector": self.connector,
             "run_id": self.run_id,
             "created_ms": self.created_ms,
@@ -95,9 +103,8 @@ class Manifest:
             "also_commit": [[tp.topic, tp.partition, offset] for tp, offset in sorted(self.also_commit.items())],
             "dead_letters": list(self.dead_letters),
             "reference_marks": dict(self.reference_marks),
-            "late_before": dict(self.late_before),
-            "time": self.time.to_json() if self.time else None,
-            **value_schemas.to_json("schemas_before", self.schemas_before),
+            **({"for_tasks": dict(self.for_tasks)} if self.for_tasks else {}),
+            **({"after": self.after.to_json()} if self.after else {}),
             **({"notes": list(self.notes)} if self.notes else {}),
         }
 
@@ -109,6 +116,8 @@ class Manifest:
             StateError: written by a newer version, or damaged.
         """
         check_version(data, VERSION, "manifest")
+        is_earlier = earlier.has_members(data)
+        after = data.get("after")
         return cls(
             connector=data["connector"],
             run_id=data["run_id"],
@@ -122,11 +131,10 @@ class Manifest:
             dead_letters=tuple(data["dead_letters"]),
             # Earlier releases did not write it.
             reference_marks=dict(data.get("reference_marks", {})),
-            # Earlier releases did not track time.
-            late_before=dict(data.get("late_before", {})),
-            schemas_before=value_schemas.from_json("schemas_before", data),
-            time=TimeStep.from_json(data["time"]) if data.get("time") else None,
+            for_tasks=earlier.for_tasks(data) if is_earlier else dict(data.get("for_tasks", {})),
+            after=earlier.after(data) if is_earlier else StateAfter.from_json(after) if after else None,
             notes=tuple(data.get("notes", ())),
+            is_earlier=is_earlier,
         )
 
 
@@ -145,7 +153,6 @@ def manifest_of(
         "filtered": sum(p.filtered for p in partitions),
         "dead_lettered": sum(p.dead_lettered for p in partitions),
         "left": sum(p.left for p in partitions),
-        "late": sum(p.times.late for p in partitions if p.times),
         "files": len(files),
         "size_bytes": sum(f.size_bytes for f in files),
     }

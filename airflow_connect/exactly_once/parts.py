@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.api.staging import PartitionTimes
 from airflow_connect.counting import agreeing, plural
 from airflow_connect.documents.run import PartitionReport, Plan, TaskReport
 
@@ -97,40 +96,3 @@ def committed_up_to(parts: Iterable[PartitionReport]) -> dict[TopicPartition, in
 def in_order(parts: Iterable[PartitionReport]) -> list[PartitionReport]:
     """By topic, partition and offset."""
     return sorted(parts, key=lambda p: (p.range.topic, p.range.partition, p.range.start))
-
-
-def joined(parts: Iterable[PartitionReport]) -> list[PartitionReport]:
-    """One report per partition, for those who know nothing about parts: the sum of parts without holes."""
-    found: dict[TopicPartition, PartitionReport] = {}
-    for report in in_order(parts):
-        tp = report.range.topic_partition
-        found[tp] = _join(found[tp], report) if tp in found else report
-    return list(found.values())
-
-
-def _join(first: PartitionReport, second: PartitionReport) -> PartitionReport:
-    return replace(
-        second,
-        range=replace(first.range, end=second.range.end),
-        read=first.read + second.read,
-        written=first.written + second.written,
-        filtered=first.filtered + second.filtered,
-        dead_lettered=first.dead_lettered + second.dead_lettered,
-        left=first.left + second.left,
-        size_bytes=first.size_bytes + second.size_bytes,
-        times=_join_times(first.times, second.times),
-        value_schema=second.value_schema if second.written else first.value_schema,
-    )
-
-
-def _join_times(first: PartitionTimes | None, second: PartitionTimes | None) -> PartitionTimes | None:
-    if first is None or second is None:
-        return first or second
-    highest = [ms for ms in (first.highest_ms, second.highest_ms) if ms is not None]
-    left = [ms for ms in (first.left_from_ms, second.left_from_ms) if ms is not None]
-    return PartitionTimes(
-        max(highest, default=None),
-        min(left, default=None),
-        first.late + second.late,
-        {**second.directories, **first.directories},
-    )

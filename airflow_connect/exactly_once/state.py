@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 from airflow_connect.api.offsets import OffsetRange, TopicPartition, is_other_topic
 from airflow_connect.api.publishing import LeftoverPattern
 from airflow_connect.documents.run_lag import LagOfHour
-from airflow_connect.documents.time_progress import TimeDirectory, TimeProgress
-from airflow_connect.exactly_once import value_schemas
+from airflow_connect.exactly_once import earlier
 from airflow_connect.exactly_once.manifest import check_version
 from airflow_connect.exactly_once.phases import CLOSED, COPYING
 
 __all__ = ["CLOSED", "COPYING", "VERSION", "BegunTopic", "ConnectorState"]
 
-VERSION = 1
+VERSION = 2
+"""Since 2 the connector has a document of its own. Only a state with one has version 2: an older release refuses it,
+because it would lose the document, and reads all others."""
 MOST_ABSENT = 1_000
 """How many deleted topics are remembered by their id, so that one that is created again is not taken for a new one."""
 
@@ -50,11 +51,10 @@ class ConnectorState:
         begun: topics of which a run began to copy and nothing is committed, so that the next run can say what became of
             one that is gone.
         leftovers: what to sweep; empty when there cannot be any. While a run copies, the first one is its own.
-        time: which time directories have been announced as complete, and what is known about the others.
-        announced, announced_to: directories that the last commit completed, and the Airflow task that announces them
-            ({} outside Airflow). A retry of that task announces them again, in case the first try died before it did.
-        value_schemas: schema of the last file of each topic-partition, as JsonConverter writes it, for connectors whose
-            next run continues with it. `null`: no schema is known, and none has to be searched for.
+        kept: the connector's own document (api/sink_state.py), which nothing here reads.
+        gone, forgotten: see `PlannedRun`: what the connector must be told before it uses `kept`.
+        announced, announced_to: documents of what the last commit completed, and the Airflow task that announces it
+            ({} outside Airflow). A retry of that task announces it again, in case the first try died before it did.
         bounds: of a replay: `asked`, the range as people wrote it, and `chosen`, the offsets that its first run found.
         bytes_per_record: average of the last run, per topic: the cost estimate of the next one.
         lag_of_hours: of a sink, the lag that its runs have found during the last week. For pages: no run reads it.
@@ -71,10 +71,11 @@ class ConnectorState:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     leftovers: tuple[LeftoverPattern, ...] = ()
     bytes_per_record: Mapping[str, float] = field(default_factory=dict)
-    time: TimeProgress = field(default_factory=TimeProgress)
-    announced: tuple[TimeDirectory, ...] = ()
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    gone: frozenset[str] = frozenset()
+    forgotten: frozenset[str] = frozenset()
+    announced: tuple[Mapping[str, Any], ...] = ()
     announced_to: Mapping[str, str] = field(default_factory=dict)
-    value_schemas: Mapping[TopicPartition, str] = field(default_factory=dict)
     bounds: Mapping[str, Any] = field(default_factory=dict)
     lag_of_hours: tuple[LagOfHour, ...] = ()
     begun: Mapping[str, BegunTopic] = field(default_factory=dict)
@@ -84,14 +85,14 @@ class ConnectorState:
     def seeing(self, topic_ids: Mapping[str, str], deleted: Collection[str] = ()) -> ConnectorState:
         """The state after a commit of a run that saw these topics: without what is known of topics that are gone.
 
-        Offsets, schemas and times of a topic that was deleted mean nothing to a topic with the same name. A topic that
-        the run did not see may be back in the next one, so it keeps what is known.
+        Offsets of a topic that was deleted mean nothing to a topic with the same name. A topic that the run did not see
+        may be back in the next one, so it keeps what is known. The connector is told at the next plan.
 
         Args:
             topic_ids: every topic of the run, with Kafka's id.
             deleted: topics that Kafka no longer has. Of them only the id is kept, of the `MOST_ABSENT` latest ones.
         """
-        gone = {t for t, i in topic_ids.items() if is_other_topic(self.topic_ids.get(t, ""), i)}.union(deleted)
+        gone = self.recreated(topic_ids).union(deleted)
         committed = {tp: offset for tp, offset in self.committed.items() if tp.topic not in gone}
         absent = [topic for topic in self.topic_ids if topic not in topic_ids]
         kept = {tp.topic for tp in committed}
@@ -100,11 +101,15 @@ class ConnectorState:
             self,
             committed=committed,
             topic_ids={**{t: self.topic_ids[t] for t in absent if t not in set(forgotten)}, **topic_ids},
-            value_schemas={tp: text for tp, text in self.value_schemas.items() if tp.topic not in gone},
             bytes_per_record={t: size for t, size in self.bytes_per_record.items() if t not in gone},
-            time=self.time.without_topics(gone, forgotten),
+            gone=self.gone.union(gone) if self.kept else frozenset(),
+            forgotten=self.forgotten.union(forgotten) if self.kept else frozenset(),
             begun={t: one for t, one in self.begun.items() if t not in topic_ids and t not in deleted},
         )
+
+    def recreated(self, topic_ids: Mapping[str, str]) -> frozenset[str]:
+        """Those of the topics that have another id than when they were last seen."""
+        return frozenset(t for t, i in topic_ids.items() if is_other_topic(self.topic_ids.get(t, ""), i))
 
     def beginning(self, run_id: str, topic_ids: Mapping[str, str], ranges: Iterable[OffsetRange]) -> ConnectorState:
         """The state of a run that begins to copy: with the topics that it is the first to copy.
@@ -129,7 +134,7 @@ class ConnectorState:
     def to_json(self) -> dict[str, Any]:
         """Versioned JSON form."""
         return {
-            "v": VERSION,
+            "v": VERSION if self.kept else 1,
             "connector": self.connector,
             "run_id": self.run_id,
             "phase": self.phase,
@@ -138,10 +143,11 @@ class ConnectorState:
             "topic_ids": dict(self.topic_ids),
             "leftovers": [pattern.to_json() for pattern in self.leftovers],
             "bytes_per_record": dict(self.bytes_per_record),
-            "time": self.time.to_json(),
-            "announced": [directory.to_json() for directory in self.announced],
+            "announced": [dict(one) for one in self.announced],
             "announced_to": dict(self.announced_to),
-            **value_schemas.to_json("value_schemas", self.value_schemas),
+            **({"kept": dict(self.kept)} if self.kept else {}),
+            **({"gone": sorted(self.gone)} if self.gone else {}),
+            **({"forgotten": sorted(self.forgotten)} if self.forgotten else {}),
             **({"bounds": dict(self.bounds)} if self.bounds else {}),
             **({"begun": {topic: list(one) for topic, one in self.begun.items()}} if self.begun else {}),
             **({"lag_of_hours": [list(hour) for hour in self.lag_of_hours]} if self.lag_of_hours else {}),
@@ -166,11 +172,11 @@ class ConnectorState:
             topic_ids=dict(data["topic_ids"]),
             leftovers=tuple(LeftoverPattern.from_json(pattern) for pattern in data["leftovers"]),
             bytes_per_record=dict(data["bytes_per_record"]),
-            # Earlier releases did not write it.
-            time=TimeProgress.from_json(data["time"]) if "time" in data else TimeProgress(),
-            announced=tuple(TimeDirectory.from_json(entry) for entry in data.get("announced", ())),
+            kept=dict(data["kept"]) if "kept" in data else earlier.kept(data),
+            gone=frozenset(data.get("gone", ())),
+            forgotten=frozenset(data.get("forgotten", ())),
+            announced=tuple(data.get("announced", ())),
             announced_to=dict(data.get("announced_to", {})),
-            value_schemas=value_schemas.from_json("value_schemas", data),
             bounds=dict(data.get("bounds", {})),
             begun={topic: BegunTopic(*one) for topic, one in data.get("begun", {}).items()},
             lag_of_hours=tuple((hour, most) for hour, most in data.get("lag_of_hours", ())),

@@ -1,6 +1,6 @@
 """Records for time directories that were announced as complete: they get a separate directory, or are refused.
 
-The boundary is frozen for a run (`RoleContext.late_before`), so that all attempts of a task, and a copy repeated from a
+The boundary is frozen for a run (`late_before`), so that all attempts of a task, and a copy repeated from a
 manifest, agree.
 """
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.sink_roles import RoleContext
 
 if TYPE_CHECKING:
-    from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.sink_roles import ErrorHandling
     from airflow_connect.exactly_once.guarantee import Guarantee
 
@@ -61,9 +60,8 @@ class TaskSettings:
         aws: credentials of an Airflow connection, or {}.
         run_id: identity of the run.
         now_ms: the run's frozen clock.
-        schedule_expired: see `RoleContext`.
-        late_before, schemas_before: see `RoleContext`; frozen by the run's plan, and kept in its manifest.
-        topic_ids: see `RoleContext`.
+        flush_on_end, topic_ids: see `RoleContext`.
+        state: see `RoleContext`; frozen by the run's plan, and kept in its manifest.
         columnar: whether the columnar path may be used.
         task_configs: configuration of each task, from the connector; () if all tasks use the connector's own.
         progress: `host`, `port` and `token` of the driver's progress listener, or {}.
@@ -76,9 +74,7 @@ class TaskSettings:
     run_id: str = ""
     now_ms: int = 0
     flush_on_end: bool = True
-    schedule_expired: bool = False
-    late_before: Mapping[str, int] = field(default_factory=dict)
-    schemas_before: Mapping[TopicPartition, str] = field(default_factory=dict)
+    state: Mapping[str, Any] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     columnar: bool = True
     task_configs: Sequence[Mapping[str, str]] = field(default=(), repr=False)
@@ -94,9 +90,7 @@ class TaskSettings:
             run_id=self.run_id,
             now_ms=self.now_ms,
             flush_on_end=self.flush_on_end,
-            schedule_expired=self.schedule_expired,
-            late_before=self.late_before,
-            schemas_before=self.schemas_before,
+            state=self.state,
             topic_ids=self.topic_ids,
             task_config=own,
             errors=errors,

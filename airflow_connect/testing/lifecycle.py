@@ -9,7 +9,6 @@ from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.record import KafkaRecord, SinkRecord
 from airflow_connect.api.sink import SinkConnector, SinkTask, SinkTaskContext
 from airflow_connect.api.sink_roles import RoleContext
-from airflow_connect.api.staging import PartitionDetails
 from airflow_connect.config.resolved.loading import connector_definition
 from airflow_connect.config.resolved.sink import ErrorConfig, SinkConnectorConfig
 from airflow_connect.errors import ConnectError
@@ -61,7 +60,7 @@ class Recorded(SinkTask):
         """Pass on."""
         return self._task.pre_commit(offsets)
 
-    def details(self, partition: TopicPartition) -> PartitionDetails:
+    def details(self, partition: TopicPartition) -> Mapping[str, Any]:
         """Pass on."""
         return self._task.details(partition)
 

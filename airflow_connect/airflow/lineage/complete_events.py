@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow_connect.documents.run import RunReport
-    from airflow_connect.documents.time_progress import TimeDirectory
 
 MOST_EVENTS = 100
 """Maximum number of events of one run: a first run over years would otherwise fill Airflow's database. The directories
 that end last get events."""
+
+_IN_EVENTS = {"size_bytes": "bytes"}
+"""Members of a document that have another name in events."""
 
 
 def alias_of(asset: Asset) -> AssetAlias:
@@ -33,22 +35,16 @@ def emit(outlet_events: Any, asset: Asset, report: RunReport) -> int:
     return min(len(report.complete), MOST_EVENTS)
 
 
-def extra_of(directory: TimeDirectory, report: RunReport) -> Mapping[str, Any]:
+def extra_of(complete: Mapping[str, Any], report: RunReport) -> Mapping[str, Any]:
     """An event: the directory, its time, its counts, and the offsets up to which its topic was copied."""
-    prefix = f"{directory.origin}-"
+    prefix = f"{complete.get('origin', '')}-"
     offsets = {
         name: offset
         for name, offset in report.committed.items()
         if name.startswith(prefix) and name.removeprefix(prefix).isdigit()
     }
     return {
-        "topic": directory.topic,
-        "directory": directory.directory,
-        "start_ms": directory.start_ms,
-        "end_ms": directory.end_ms,
-        "records": directory.records,
-        "files": directory.files,
-        "bytes": directory.size_bytes,
+        **{_IN_EVENTS.get(name, name): value for name, value in complete.items() if name != "origin"},
         "offsets": offsets,
         "connector": report.connector,
         "run_id": report.run_id,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_connect.connectors.hdfs.config import HdfsSinkConfig, config_def
+from airflow_connect.connectors.hdfs.keys import HIVE_INTEGRATION
 from airflow_connect.connectors.storage.connector import StorageSinkConnector
 
 if TYPE_CHECKING:
@@ -49,6 +50,15 @@ class HdfsSinkConnector(StorageSinkConnector):
         interval = self._hdfs.storage.rotation.rotate_interval_ms
         passed = self._hdfs.rotates_by_clock and 0 < interval <= now_ms - last_run_ms and last_run_ms > 0
         return passed or super().schedule_expired(last_run_ms, now_ms)
+
+    @classmethod
+    def uses_current(cls, key: str, staged: Mapping[str, str]) -> bool:
+        """Tables over files do not change them: a metastore that has moved must not prevent the commit of files.
+
+        But a run without tables is finished without tables.
+        """
+        has_tables = staged.get(HIVE_INTEGRATION, "false").lower() != "false"
+        return key.startswith("hive.") and (has_tables or key != HIVE_INTEGRATION)
 
     def first_offsets(self, partitions: Collection[TopicPartition], *, apply: bool) -> Mapping[TopicPartition, int]:
         """Where the files of Confluent's sink, or of an earlier connector, end; see `TakingOver.offsets`."""

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from airflow_connect.api.publishing import LeftoverPattern
 from airflow_connect.api.sink import Splitting, StagingSinkConnector
+from airflow_connect.api.sink_state import PlannedState, StateAfter
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from airflow_connect.api.offsets import OffsetRange
+    from airflow_connect.api.offsets import OffsetRange, TopicPartition
+    from airflow_connect.api.sink_state import CopiedRun, PlannedRun
     from airflow_connect.config.resolved.transforms import TransformConfig
     from airflow_connect.connectors.storage.publishing.time_keeper import StorageTimeKeeper
     from airflow_connect.connectors.storage.settings.config import StorageConfig
@@ -155,8 +157,73 @@ class StorageSinkConnector(StagingSinkConnector):
             return Splitting(f"{FILES_PER_PARTITION}={COMPACT} is for as few files as possible")
         return Splitting(multiple_of=rotation.flush_size)
 
+    def plan_state(self, run: PlannedRun) -> PlannedState:
+        """Which records are late, and the schemas that files begin with.
+
+        Raises:
+            ConnectError: the store refused, or did not answer; or a file cannot be read.
+        """
+        from airflow_connect.connectors.storage.publishing import schemas_between_runs
+        from airflow_connect.connectors.storage.publishing.state_document import KeptState, TaskState
+
+        before = KeptState.from_json(run.kept)
+        kept = before.without_topics_of(run)
+        topics = sorted({tp.topic for tp in run.partitions})
+        keeper = self.time_keeper(topics)
+        late_before = {} if keeper is None else keeper.late_before(kept.time.without(run.again), topics)
+        schemas = schemas_between_runs.before(kept.value_schemas, run, self.last_schemas)
+        return PlannedState(
+            for_tasks=TaskState(late_before, schemas).to_json(),
+            kept=None if kept == before else kept.to_json(),
+            leaves_nothing=self.schedule_expired(run.last_run_ms, run.now_ms),
+        )
+
+    def state_after(self, run: CopiedRun) -> StateAfter:
+        """The progress of time directories, those that are complete, and the schemas of the last files."""
+        from airflow_connect.connectors.storage.publishing import schemas_between_runs
+        from airflow_connect.connectors.storage.publishing.state_document import (
+            KeptState,
+            TaskState,
+            copied_partitions,
+        )
+        from airflow_connect.connectors.storage.publishing.time_progress import CopiedTimes, TimeStep
+
+        planned = run.planned
+        known, began = KeptState.from_json(planned.kept), TaskState.from_json(run.for_tasks)
+        keeper = self.time_keeper(sorted({tp.topic for tp in planned.partitions}))
+        copied = copied_partitions(run.reports)
+        step = TimeStep(known.time)
+        if keeper is not None:
+            seen = CopiedTimes(planned.now_ms, tuple(planned.partitions), planned.at_end, copied, run.files)
+            step = keeper.advance(known.time.without(planned.again), seen)
+        schemas = schemas_between_runs.after(known.value_schemas, began.schemas_before, run.reports)
+        return StateAfter(
+            KeptState(step.progress, schemas).to_json(),
+            tuple(directory.to_json() for directory in step.complete),
+            {"late": sum(one.times.late for one in copied if one.times)},
+            step.notes,
+        )
+
+    def last_schemas(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, str] | None:
+        """Schemas of the last published files, for those of `partitions` that have one.
+
+        Called for partitions whose schema no earlier run has kept.
+
+        Returns:
+            The schemas, as JsonConverter writes them; None if tasks start without any.
+
+        Raises:
+            ConnectError: the store refused, did not answer, or holds something that cannot be read.
+        """
+        return None
+
     def schedule_expired(self, last_run_ms: int, now_ms: int) -> bool:
-        """Whether the local-time grid of `rotate.schedule.interval.ms` has a tick since the last run."""
+        """Whether the local-time grid of `rotate.schedule.interval.ms` has a tick since the last run.
+
+        Args:
+            last_run_ms: when the last run was planned; 0 if there was none.
+            now_ms: the run's frozen clock. Both are milliseconds since the epoch.
+        """
         from airflow_connect.layout.rotation import next_schedule
 
         rotation = self._open(self.config).plan.layout.rotation

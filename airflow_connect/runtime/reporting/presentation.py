@@ -116,7 +116,7 @@ def _complete(report: RunReport) -> str:
     """The directories that became complete: those that end last, and how many others."""
     if not report.complete:
         return ""
-    names = [directory.directory for directory in report.complete[-MOST_DIRECTORIES:]]
+    names = [str(directory.get("directory", "")) for directory in report.complete[-MOST_DIRECTORIES:]]
     others = len(report.complete) - len(names)
     return f" Complete: {', '.join(names)}{f' and {format_count(others)} before' if others else ''}."
 

@@ -18,7 +18,7 @@ from tests.support.waiting import wait_until
 
 def announced(report):
     """Directories of a report, with their numbers of records and files."""
-    return [(d.directory, d.records, d.files) for d in report.complete]
+    return [(d["directory"], d["records"], d["files"]) for d in report.complete]
 
 
 def test_hour_is_complete_when_every_partition_has_passed_it(hourly, write):
@@ -33,11 +33,11 @@ def test_hour_is_complete_when_every_partition_has_passed_it(hourly, write):
 
     assert announced(second) == [(hour(sink, 13), 4, 2)]
     (directory,) = second.complete
-    assert (directory.topic, directory.start_ms, directory.end_ms) == (sink.topic, T13, T13 + HOUR_MS)
-    assert directory.size_bytes == sum(len(sink.body(key)) for key in files_below(sink, hour(sink, 13)))
+    assert (directory["topic"], directory["start_ms"], directory["end_ms"]) == (sink.topic, T13, T13 + HOUR_MS)
+    assert directory["size_bytes"] == sum(len(sink.body(key)) for key in files_below(sink, hour(sink, 13)))
     assert markers(sink) == [hour(sink, 13)]
     assert minutes_below(sink, hour(sink, 13)) == [1, 2, 58, 59]
-    assert sink.view().state.time.boundaries == {sink.topic: T13 + HOUR_MS}
+    assert sink.view().state.kept["time"]["boundaries"] == {sink.topic: T13 + HOUR_MS}
 
 
 def test_directory_is_announced_once_and_one_without_records_never(hourly, write):
@@ -80,7 +80,7 @@ def test_idle_partition_counts_as_passed_when_it_was_read_to_its_end(hourly, wri
     report = sink.run(complete_idle_ms="60000")
 
     assert report.status == "empty"
-    assert [d.directory for d in report.complete] == [hour(sink, 13), hour(sink, 14)]
+    assert [d["directory"] for d in report.complete] == [hour(sink, 13), hour(sink, 14)]
     assert markers(sink) == [hour(sink, 13), hour(sink, 14)]
     assert sink.run(complete_idle_ms="60000").complete == ()
     assert sink.view().manifest is None
@@ -92,7 +92,7 @@ def test_partition_that_a_limit_cut_short_is_not_idle(hourly, write):
     write(sink, 0, *range(1, 50))
     write(sink, 1, 1)
     assert sink.run(run_max_records="10").complete == ()
-    assert [d.directory for d in sink.run().complete] == [hour(sink, 13)]
+    assert [d["directory"] for d in sink.run().complete] == [hour(sink, 13)]
 
 
 def test_partition_with_an_open_transaction_is_not_idle(hourly, write, produce):
@@ -166,8 +166,8 @@ def test_day_in_a_zone_ends_when_it_ends_there(hourly, write):
     assert sink.run().complete == ()
     write(sink, 0, 60 * 16)
     (directory,) = sink.run().complete
-    assert directory.directory == f"topics/{sink.topic}/year=2026/month=03/day=04"
-    assert directory.end_ms - directory.start_ms == 24 * HOUR_MS
+    assert directory["directory"] == f"topics/{sink.topic}/year=2026/month=03/day=04"
+    assert directory["end_ms"] - directory["start_ms"] == 24 * HOUR_MS
 
 
 def test_directories_are_found_without_a_marker_too(hourly, write):
@@ -181,7 +181,7 @@ def test_nothing_is_asked_without_the_keys(hourly, write):
     sink = hourly(complete_marker="")
     write(sink, 0, 1, 61)
     assert sink.run().complete == ()
-    assert sink.view().state.time.watermarks == {}
+    assert sink.view().state.kept == {}
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_next_try_of_an_airflow_task_that_died_after_its_commit_announces_again(
 
     def tried(**changes):
         spec = replace(sink.spec(), origin={**origin, **changes})
-        return [d.directory for d in run_connector(spec, sink.events.append, sink.engine).complete]
+        return [d["directory"] for d in run_connector(spec, sink.events.append, sink.engine).complete]
 
     steps.crash(crash_points.COMMITTED)
     with pytest.raises(Crashed):

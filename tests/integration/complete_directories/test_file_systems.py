@@ -36,7 +36,7 @@ def test_complete_directory_gets_its_marker_once_also_after_a_crash(sink: Sink, 
 
     report = sink.run()
 
-    assert [(d.directory, d.records, d.files) for d in report.complete] == [(hour(sink, 13), 2, 1)]
+    assert [(d["directory"], d["records"], d["files"]) for d in report.complete] == [(hour(sink, 13), 2, 1)]
     assert markers(sink) == [hour(sink, 13)]
     assert minutes_below(sink, "topics/") == [1, 2, 61]
 

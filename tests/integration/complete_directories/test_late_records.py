@@ -18,7 +18,7 @@ def announced(hourly, write):
     def make(**config):
         sink = hourly(**config)
         write(sink, 0, 1, 61)
-        assert [d.directory for d in sink.run().complete] == [hour(sink, 13)]
+        assert [d["directory"] for d in sink.run().complete] == [hour(sink, 13)]
         return sink
 
     return make
@@ -65,7 +65,7 @@ def test_what_is_late_is_frozen_when_lost_files_are_copied_again(announced, writ
     report = sink.run()
 
     assert set(keys) <= set(files_below(sink, "topics/"))
-    assert [d.directory for d in report.complete] == [hour(sink, 14)]
+    assert [d["directory"] for d in report.complete] == [hour(sink, 14)]
     assert minutes_below(sink, hour(sink, 14)) == [61, 62]
     assert minutes_below(sink, f"topics/{sink.topic}/_late/") == [2]
     assert markers(sink) == [hour(sink, 13), hour(sink, 14)]

@@ -1,4 +1,4 @@
-"""A sink that overrides all that a run asks a connector: a publisher of its own, a catalog, times, schemas."""
+"""A sink that overrides all that a run asks a connector: a publisher of its own, a catalog, a state."""
 
 from __future__ import annotations
 
@@ -6,33 +6,30 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from airflow_connect.api import (
     ConfigDef,
     ConfigError,
     ConfigKey,
     ConfigType,
-    CopiedTimes,
+    CopiedRun,
     LeftOver,
     LeftoverPattern,
     OffsetRange,
     Outcome,
-    PartitionDetails,
-    PartitionTimes,
+    PlannedRun,
+    PlannedState,
     PublishedRun,
     Publisher,
     StagedFile,
     StagingSinkConnector,
-    TimeDirectory,
-    TimeProgress,
-    TimeStep,
+    StateAfter,
     TopicPartition,
 )
 from tests.integration.plugins.folder_sink import FolderSinkConnector, FolderSinkTask
 
 ROWS = "rows"
-FOUND, WRITTEN = '"found in the sink"', '"written by the task"'
 
 
 class CatalogTask(FolderSinkTask):
@@ -41,18 +38,14 @@ class CatalogTask(FolderSinkTask):
     def open(self, partitions: Collection[TopicPartition]) -> None:
         super().open(partitions)
         run = self.context.run
-        self.note = {
-            "late_before": dict(run.late_before),
-            "schemas": sorted(set(run.schemas_before.values())),
-            "schedule_expired": run.schedule_expired,
-        }
+        self.note = {"state": dict(run.state), "flush_on_end": run.flush_on_end}
 
     def flush(self) -> Sequence[StagedFile]:
         (self.folder / f"told-{self.context.run_id}").write_text(json.dumps(self.note))
         return [replace(file, role=ROWS) for file in super().flush()]
 
-    def details(self, partition: TopicPartition) -> PartitionDetails:
-        return PartitionDetails(PartitionTimes(highest_ms=500, directories={"day": 0}), WRITTEN)
+    def details(self, partition: TopicPartition) -> Mapping[str, Any]:
+        return {"directory": "day"}
 
 
 class CatalogPublisher:
@@ -83,20 +76,6 @@ class CatalogPublisher:
         CatalogConnector.calls.append("close")
 
 
-class Days:
-    """One directory, which is complete whenever something has been written."""
-
-    def late_before(self, progress: TimeProgress, topics: Iterable[str]) -> dict[str, int]:
-        return {topic: progress.boundaries.get(topic, 7) for topic in topics}
-
-    def advance(self, before: TimeProgress, seen: CopiedTimes) -> TimeStep:
-        written = {r.range.topic: r.times.directories for r in seen.reports if r.times}
-        days = tuple(
-            TimeDirectory(topic, directory, topic, 0, 1000) for topic, found in written.items() for directory in found
-        )
-        return TimeStep(replace(before, boundaries=dict.fromkeys(written, 1000)), days)
-
-
 class CatalogConnector(StagingSinkConnector):
     """Counts the calls of all its objects in this process."""
 
@@ -105,6 +84,7 @@ class CatalogConnector(StagingSinkConnector):
     counted_role = ROWS
     config_def = ConfigDef().define(
         ConfigKey("folder", ConfigType.STRING, documentation="Where files go."),
+        ConfigKey("catalog", ConfigType.STRING, "main", documentation="Its name."),
         ConfigKey("begin.at", ConfigType.INT, -1, documentation="Where an earlier connector has ended, if at all."),
     )
 
@@ -126,14 +106,21 @@ class CatalogConnector(StagingSinkConnector):
         begin = int(self.config.get("begin.at", "-1"))
         return dict.fromkeys(partitions, begin) if begin >= 0 else {}
 
-    def last_schemas(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, str]:
-        return dict.fromkeys(partitions, FOUND)
+    def plan_state(self, run: PlannedRun) -> PlannedState:
+        """Tasks get what is known of earlier runs; from the second run on, nothing is left to the next one."""
+        told = {"v": 1, "runs": run.kept.get("runs", 0), "gone": sorted(run.gone)}
+        return PlannedState(told, leaves_nothing=run.last_run_ms > 0, notes=("Planned.",))
 
-    def time_keeper(self, topics: Collection[str]) -> Days:
-        return Days()
+    def state_after(self, run: CopiedRun) -> StateAfter:
+        """The directories of the run are complete."""
+        days = sorted({(r.range.topic, r.details["directory"]) for r in run.reports})
+        complete = [{"directory": directory, "origin": topic} for topic, directory in days]
+        kept = {"v": 1, "runs": run.for_tasks["runs"] + 1}
+        return StateAfter(kept, complete, {"late": len(days)}, ("Counted.",))
 
-    def schedule_expired(self, last_run_ms: int, now_ms: int) -> bool:
-        return 0 < last_run_ms < now_ms
+    @classmethod
+    def uses_current(cls, key: str, staged: Mapping[str, str]) -> bool:
+        return key == "catalog"
 
     def store_name(self, config: Mapping[str, str]) -> str:
         return f"folder:{config['folder']}"
@@ -151,7 +138,11 @@ class CatalogConnector(StagingSinkConnector):
 
     def published(self, run: PublishedRun, publisher: Publisher) -> Sequence[str]:
         assert all((self.files.folder / file.key).exists() for file in run.files)
-        entry = {"files": len(run.files), "complete": [directory.directory for directory in run.complete]}
+        entry = {
+            "catalog": self.config.get("catalog", "main"),
+            "files": len(run.files),
+            "complete": [one["directory"] for one in run.complete],
+        }
         (self.files.folder / f"catalog-{run.run_id}").write_text(json.dumps(entry))
         return (f"{len(run.files)} files are in the catalog.",)
 

@@ -18,6 +18,7 @@ from airflow_connect.api.config.references import ResolvedReferences
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.publishing import LeftoverPattern
 from airflow_connect.api.sink import Splitting
+from airflow_connect.api.sink_state import CopiedRun, PlannedRun, PlannedState, StateAfter
 from airflow_connect.api.staging import StagedFile
 from airflow_connect.documents.run import (
     STOPPED_BY_DEAD_LETTERS,
@@ -391,11 +392,14 @@ class ModelConfig:
 
     kept_offsets = notes_on_changes = first_offsets
 
-    def time_keeper(self, topics: Iterable[str]) -> None:
-        """Directories of the model follow no time."""
+    keeps_document = False
 
-    def last_schemas(self, partitions: Iterable[TopicPartition]) -> None:
-        """Nor do they have schemas."""
+    def plan_state(self, run: PlannedRun) -> PlannedState:
+        return PlannedState()
+
+    def state_after(self, run: CopiedRun) -> StateAfter:
+        """The model keeps nothing of its own."""
+        return StateAfter(run.planned.kept)
 
     def published(self, run: PublishedRun, publisher: ModelPublisher) -> tuple[str, ...]:
         """What follows publishing is a turn: everything is visible, and the manifest still open."""
@@ -412,12 +416,8 @@ class ModelConfig:
         pattern = r"d/(?P<topic>t)\+(?P<partition>\d+)\+(?P<start>\d+)"
         return LeftoverPattern(BUCKET, ("d/",), pattern, tuple(ranges))
 
-    def schedule_expired(self, last_run_ms: int, now_ms: int) -> bool:
-        return False
-
-    def task_settings(self, now_ms: int, *, schedule_expired: bool) -> TaskSettings:
-        settings = {"flush.size": str(self.flush_size)}
-        return TaskSettings(settings, {}, flush_on_end=self.flush_on_end, schedule_expired=schedule_expired)
+    def task_settings(self, now_ms: int) -> TaskSettings:
+        return TaskSettings({"flush.size": str(self.flush_size)}, {}, flush_on_end=self.flush_on_end)
 
     def reference_marks(self) -> dict[str, str]:
         return {}
@@ -468,7 +468,7 @@ class ModelEngine:
         good = [o for o in records if not is_bad(o)]
         groups = [good[i : i + flush_size] for i in range(0, len(good), flush_size)]
         commit = planned.end
-        if groups and len(groups[-1]) < flush_size and not (settings.flush_on_end or settings.schedule_expired):
+        if groups and len(groups[-1]) < flush_size and not settings.flush_on_end:
             groups.pop()
             commit = groups[-1][-1] + 1 if groups else planned.start
         files = [self._stage(planned, group[0], group[-1] + 1) for group in groups]

@@ -102,11 +102,14 @@ def test_recorded_manifest_of_version_1_is_read():
     manifest = Manifest.from_json(recorded)
     assert recorded["v"] == 1
     assert [file.to_json() for file in manifest.files] == recorded["files"]
-    assert [report.to_json() for report in manifest.partitions] == recorded["partitions"]
+    # Members that only storage sinks have are not written since version 4 if they are empty.
+    empty = {"late_before": recorded.pop("late_before", {}), "time": recorded.pop("time", None)}
+    times = [report.pop("times", None) for report in recorded["partitions"]]
+    assert not any((*empty.values(), *times))
     assert {**manifest.to_json(), "v": 1} == recorded
 
 
-@pytest.mark.parametrize("version", [4, 0, None, "1"])
+@pytest.mark.parametrize("version", [5, 0, None, "1"])
 @pytest.mark.parametrize("document", [Manifest, ConnectorState])
 def test_unknown_version_is_refused_and_named(document, version):
     with pytest.raises(StateError, match=re.escape(repr(version))):

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.api.staging import PartitionTimes, StagedFile
+from airflow_connect.api.staging import StagedFile
 from airflow_connect.documents.run import PartitionReport, Plan, TaskPlan, TaskReport
 from airflow_connect.errors import AuditError
 from airflow_connect.exactly_once.audit import audit
 from airflow_connect.exactly_once.manifest import Manifest, manifest_of
-from airflow_connect.exactly_once.parts import contiguous, joined
+from airflow_connect.exactly_once.parts import contiguous
 
 TP = TopicPartition("t", 0)
 RANGES = [OffsetRange("t", 0, start, start + 10) for start in (0, 10, 20)]
@@ -133,18 +133,3 @@ def test_offsets_of_a_manifest_stop_at_a_hole():
     parts = [copied(RANGES[0])[0], copied(RANGES[2])[0]]
 
     assert Manifest("c", "r", 0, (), tuple(parts)).offsets == {TP: 10}
-
-
-def test_joined_report_is_the_sum_of_its_parts():
-    times = [
-        PartitionTimes(5, None, 1, {"a": 1}),
-        PartitionTimes(9, 7, 2, {"b": 2}),
-        PartitionTimes(None, 4, 0, {"a": 3}),
-    ]
-    parts = [replace(copied(r)[0], times=t, size_bytes=3) for r, t in zip(RANGES, times, strict=True)]
-
-    (whole,) = joined(reversed(parts))
-
-    assert (whole.range, whole.commit_offset, whole.read, whole.written) == (OffsetRange("t", 0, 0, 30), 30, 30, 24)
-    assert (whole.dead_lettered, whole.size_bytes) == (6, 9)
-    assert whole.times == PartitionTimes(9, 4, 3, {"a": 1, "b": 2})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.documents.time_progress import TimeProgress
+from airflow_connect.api.sink_state import StateAfter
 from airflow_connect.exactly_once.commit import state_after
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.state import CLOSED, COPYING, MOST_ABSENT, BegunTopic, ConnectorState
@@ -22,12 +24,11 @@ def known() -> ConnectorState:
         committed=offsets,
         topic_ids={"t": "1", "u": "2"},
         bytes_per_record={"t": 10.0, "u": 20.0},
-        value_schemas=dict.fromkeys(offsets, "schema"),
-        time=TimeProgress(watermarks=offsets, boundaries={"t": 5, "u": 6}),
+        kept={"of": "the connector"},
     )
 
 
-def test_topic_that_a_run_did_not_see_keeps_id_offsets_schemas_and_times() -> None:
+def test_topic_that_a_run_did_not_see_keeps_id_and_offsets() -> None:
     after = known().seeing({"u": "2"})
 
     assert list(after.topic_ids.items()) == [("t", "1"), ("u", "2")]
@@ -38,10 +39,9 @@ def test_topic_with_another_id_loses_what_belongs_to_the_topic_that_is_gone() ->
     after = known().seeing({"t": "3", "u": "2"})
 
     assert dict(after.topic_ids) == {"t": "3", "u": "2"}
-    assert after.committed == after.time.watermarks == {U0: 9}
-    assert after.value_schemas == {U0: "schema"}
+    assert after.committed == {U0: 9}
+    assert (after.kept, after.gone) == (known().kept, {"t"})
     assert after.bytes_per_record == {"u": 20.0}
-    assert after.time.boundaries == {"t": 5, "u": 6}
 
 
 def test_topic_without_an_id_is_not_taken_for_another_one() -> None:
@@ -62,7 +62,20 @@ def test_deleted_topic_is_remembered_by_its_id_alone() -> None:
 
     assert after.committed == {U0: 9}
     assert after.topic_ids == {"t": "1", "u": "2"}
-    assert after.time.boundaries == {"t": 5, "u": 6}
+    assert (after.gone, after.forgotten) == ({"t"}, frozenset())
+
+
+def test_connector_is_told_of_a_topic_that_is_gone_whatever_happens_before() -> None:
+    state = ConnectorState.from_json(known().seeing({}, {"t"}).seeing({"u": "2"}).to_json())
+    assert state.gone == {"t"}
+
+    document = StateAfter({"of": "the next run"})
+    told = state_after(Manifest("c", "r2", 1, (), (), topic_ids={"u": "2"}, after=document), state)
+    assert (told.kept, told.gone) == (document.kept, frozenset())
+
+
+def test_connector_without_a_document_is_told_nothing() -> None:
+    assert replace(known(), kept={}).seeing({}, {"t"}).gone == frozenset()
 
 
 def test_state_does_not_grow_with_every_deleted_topic() -> None:
@@ -77,6 +90,7 @@ def test_state_does_not_grow_with_every_deleted_topic() -> None:
     assert len(state.topic_ids) == MOST_ABSENT + 2
     assert "t" in state.topic_ids and "u" in state.topic_ids  # They have offsets.
     assert "day-4" not in state.topic_ids and "day-5" in state.topic_ids
+    assert "day-4" in state.forgotten and "day-5" not in state.forgotten
 
 
 def test_topics_that_a_run_begins_to_copy_are_kept_until_one_commits() -> None:

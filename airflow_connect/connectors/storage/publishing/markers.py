@@ -24,4 +24,4 @@ class Markers:
             AccessError, UnavailableError: the store refused, or did not respond.
         """
         if run.complete:
-            publisher.mark([f"{directory.directory}{self._delimiter}{self._name}" for directory in run.complete])
+            publisher.mark([f"{directory['directory']}{self._delimiter}{self._name}" for directory in run.complete])

@@ -14,14 +14,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.connectors.storage.publishing.time_progress import (
+    CopiedPartition,
+    CopiedTimes,
+    TimeDirectory,
+    TimeProgress,
+    TimeStep,
+)
 from airflow_connect.connectors.storage.publishing.topic_names import TopicName
-from airflow_connect.documents.time_progress import CopiedTimes, TimeDirectory, TimeProgress, TimeStep
 from airflow_connect.layout.names.object_names import directory_key, object_key, topic_of, without_topic
 
 if TYPE_CHECKING:
     from airflow_connect.api.staging import StagedFile
     from airflow_connect.connectors.storage.settings.complete_keys import CompleteConfig
-    from airflow_connect.documents.run import PartitionReport
     from airflow_connect.layout.names.object_names import NameSettings
     from airflow_connect.layout.time_grid import TimeGrid
 
@@ -68,9 +73,9 @@ class StorageTimeKeeper:
         """Advance watermarks and boundaries; directories that a boundary has passed are complete."""
         late_before = self.late_before(before, {tp.topic for tp in seen.every})
         watermarks = dict(before.watermarks)
-        for report in seen.reports:
-            highest = report.times.highest_ms if report.times else None
-            tp = report.range.topic_partition
+        for copied in seen.copied:
+            highest = copied.times.highest_ms if copied.times else None
+            tp = copied.partition
             if highest is not None:
                 watermarks[tp] = max(watermarks.get(tp, highest), highest)
         boundaries = {**before.boundaries, **late_before, **self._boundaries(watermarks, late_before, seen)}
@@ -91,11 +96,11 @@ class StorageTimeKeeper:
         self, watermarks: Mapping[TopicPartition, int], old: Mapping[str, int], seen: CopiedTimes
     ) -> dict[str, int]:
         """By topic; the boundary of a topic does not move if one of its partitions has an unknown time."""
-        reports = {report.range.topic_partition: report for report in seen.reports}
+        by_partition = {copied.partition: copied for copied in seen.copied}
         found: dict[str, int] = {}
         for group in self._groups({tp.topic for tp in seen.every}):
             reached = [
-                self._reached(watermarks.get(tp), reports.get(tp), tp in seen.at_end, seen.now_ms)
+                self._reached(watermarks.get(tp), by_partition.get(tp), tp in seen.at_end, seen.now_ms)
                 for tp in seen.every
                 if tp.topic in group
             ]
@@ -105,12 +110,12 @@ class StorageTimeKeeper:
                 found.update({topic: max(old.get(topic, boundary), boundary) for topic in group})
         return found
 
-    def _reached(self, watermark: int | None, report: PartitionReport | None, at_end: bool, now_ms: int) -> int | None:
+    def _reached(self, watermark: int | None, copied: CopiedPartition | None, at_end: bool, now_ms: int) -> int | None:
         """The watermark of a partition; None: unknown."""
         if self._follows_clock:  # Later records get the clock of a later run.
             return now_ms
-        left_from = report.times.left_from_ms if report is not None and report.times is not None else None
-        if report is not None and (report.left or report.stopped_early):
+        left_from = copied.times.left_from_ms if copied is not None and copied.times is not None else None
+        if copied is not None and copied.leaves_records:
             at_end = False
         if at_end and self._config.idle_ms >= 0:
             passed = now_ms - self._config.idle_ms
@@ -128,9 +133,9 @@ class StorageTimeKeeper:
         for file in seen.files:
             if file.role == "value":
                 files.setdefault(TopicPartition(file.topic, file.partition), []).append(file)
-        for report in seen.reports:
-            tp = report.range.topic_partition
-            places = self._places(tp, report)
+        for copied in seen.copied:
+            tp = copied.partition
+            places = self._places(copied)
             for file in files.get(tp, ()):
                 place = places.get(directory_key(file.key, tp.topic, tp.partition, file.start, self._names))
                 # A late record's directory was announced before, or was still empty when its time had passed.
@@ -145,10 +150,11 @@ class StorageTimeKeeper:
                 )
         return list(found.values())
 
-    def _places(self, tp: TopicPartition, report: PartitionReport) -> dict[str, TimeDirectory]:
+    def _places(self, copied: CopiedPartition) -> dict[str, TimeDirectory]:
         """The time directory of each directory with files, by the key of the latter."""
         found: dict[str, TimeDirectory] = {}
-        for directory, time_ms in (report.times.directories if report.times else {}).items():
+        tp = copied.partition
+        for directory, time_ms in (copied.times.directories if copied.times else {}).items():
             own, name = without_topic(directory), self._grid.directory(time_ms)
             delimiter = self._names.directory_delimiter
             if own != name and not own.startswith(name + delimiter) and not own.endswith(delimiter + name):

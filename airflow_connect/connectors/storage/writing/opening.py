@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.config import plugins
+from airflow_connect.connectors.storage.publishing.state_document import TaskState
 from airflow_connect.connectors.storage.settings.complete_keys import APPEND, DIRECTORY
 from airflow_connect.connectors.storage.value_schemas import schema_of_text
 from airflow_connect.connectors.storage.writing.open_file import StreamSettings
@@ -49,7 +50,7 @@ def open_layout(
     Args:
         config: the typed configuration.
         raw: the connector's configuration, for third-party classes.
-        late_before: see `RoleContext`.
+        late_before: see `TaskState`.
 
     Raises:
         ConfigError: a value is wrong that only the class itself can check, such as a date pattern.
@@ -227,26 +228,25 @@ def open_format(ref: plugins.PluginRef, config: FormatConfig, raw: Mapping[str, 
 
 def open_task_plan(config: StorageConfig, context: RoleContext) -> StorageTaskPlan:
     """Everything a task needs."""
-    formats, raw = config.formats, context.config
+    formats, raw, state = config.formats, context.config, TaskState.from_json(context.state)
     return StorageTaskPlan(
-        layout=open_layout(config, raw, context.late_before),
+        layout=open_layout(config, raw, state.late_before),
         value=replace(open_format(formats.value, formats, raw), tells_schema=formats.tells_schemas),
         key=open_format(formats.key, formats, raw) if formats.key else None,
         headers=open_format(formats.header, formats, raw) if formats.header else None,
         now_ms=context.now_ms,
         flush_on_end=context.flush_on_end,
-        schedule_expired=context.schedule_expired,
         on_null_values=config.nulls.behavior,
         report_nulls=config.nulls.report_to_dlq,
         check_each=context.check_each,
         remembers_schemas=config.rotation.remembers_schema,
-        schemas_before=_schemas_before(context) if config.rotation.remembers_schema else {},
+        schemas_before=_schemas_before(state) if config.rotation.remembers_schema else {},
     )
 
 
-def _schemas_before(context: RoleContext) -> dict[TopicPartition, Schema]:
-    known = {text: schema_of_text(text) for text in dict.fromkeys(context.schemas_before.values())}
-    return {tp: schema for tp, text in context.schemas_before.items() if (schema := known[text]) is not None}
+def _schemas_before(state: TaskState) -> dict[TopicPartition, Schema]:
+    known = {text: schema_of_text(text) for text in dict.fromkeys(state.schemas_before.values())}
+    return {tp: schema for tp, text in state.schemas_before.items() if (schema := known[text]) is not None}
 
 
 def extensions(plan: StorageTaskPlan) -> list[str]:

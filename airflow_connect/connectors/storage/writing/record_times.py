@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from airflow_connect.api.staging import PartitionTimes
+from airflow_connect.connectors.storage.publishing.time_progress import PartitionTimes
 
 if TYPE_CHECKING:
     from airflow_connect.layout.late_records import LateRecords

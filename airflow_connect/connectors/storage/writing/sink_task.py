@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.sink import SinkTask
 from airflow_connect.connectors.storage.value_schemas import gather_unique
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.api.sink_roles import RoleContext
-    from airflow_connect.api.staging import PartitionDetails, StagedFile
+    from airflow_connect.api.staging import StagedFile
     from airflow_connect.connectors.storage.settings.config import StorageConfig
     from airflow_connect.connectors.storage.writing.columns import ColumnLayout
     from airflow_connect.connectors.storage.writing.task_plan import StorageTaskPlan
@@ -157,7 +157,7 @@ class StorageSinkTask(SinkTask):
         """The offsets up to which all records are in files that have ended."""
         return {tp: self._writers[tp].pre_commit(given) for tp, given in offsets.items()}
 
-    def details(self, partition: TopicPartition) -> PartitionDetails:
+    def details(self, partition: TopicPartition) -> Mapping[str, Any]:
         """Times and last schema of a range."""
         return self._writers[partition].details()
 

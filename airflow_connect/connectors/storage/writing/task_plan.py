@@ -58,7 +58,6 @@ class StorageTaskPlan:
     key: StreamSettings | None = None
     headers: StreamSettings | None = None
     flush_on_end: bool = True
-    schedule_expired: bool = False
     on_null_values: str = FAIL
     report_nulls: bool = True
     check_each: bool = False

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_connect.api.staging import PartitionDetails, StagedFile
+from airflow_connect.api.staging import StagedFile
+from airflow_connect.connectors.storage.publishing.state_document import details_of
 from airflow_connect.connectors.storage.value_schemas import schema_text
 from airflow_connect.connectors.storage.writing.dropped_counts import DroppedCounts
 from airflow_connect.connectors.storage.writing.open_file import FileStream, StreamSettings
@@ -30,7 +31,7 @@ from airflow_connect.layout.schema_compatibility import StorageSchemaCompatibili
 from airflow_connect.stores.store import FileIdentity, Stager, StagingFile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from airflow_connect.api.columns import RecordColumns
     from airflow_connect.api.offsets import OffsetRange
@@ -207,10 +208,10 @@ class TopicPartitionWriter:
         """The offset up to which files that have ended contain all records, if all records before `given` were put."""
         return self._commit_offset if self._open or self._has_dropped else given
 
-    def details(self) -> PartitionDetails:
+    def details(self) -> Mapping[str, Any]:
         """What the report says about the range."""
         times = None if self._times is None else self._times.report()
-        return PartitionDetails(times, self._schema_of_last_file())
+        return details_of(times, self._schema_of_last_file())
 
     def _schema_of_last_file(self) -> str:
         if not self._plan.remembers_schemas or self._last_file is None:

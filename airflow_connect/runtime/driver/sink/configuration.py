@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from airflow_connect.exactly_once.manifest import Manifest
     from airflow_connect.runtime.spec import RunSpec
 
-_TABLES = "hive."
-"""Keys about tables over files: they do not affect what was staged."""
-
 
 class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
     """Everything the driver takes from the two configurations of a sink."""
@@ -156,7 +153,7 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
         why = why_not_split(self.resolved.connector, self.delivery, self.guarantee, declared, tasks_differ=differ)
         return replace(declared, refused=why)
 
-    def task_settings(self, now_ms: int, *, schedule_expired: bool) -> TaskSettings:
+    def task_settings(self, now_ms: int) -> TaskSettings:
         """What tasks get."""
         return TaskSettings(
             connector=self.resolved.connector.raw,
@@ -165,7 +162,6 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
             run_id=self.run_id,
             now_ms=now_ms,
             flush_on_end=self.resolved.connector.flush_on_end,
-            schedule_expired=schedule_expired,
             task_configs=self.task_configs,
         )
 
@@ -198,8 +194,8 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
     def with_manifest(self, manifest: Manifest) -> SinkConfiguration:
         """This configuration with the layout of a manifest's run, but with current secrets: they may have been rotated.
 
-        The settings of tables over its files are also the current ones: a metastore that has moved, or is no longer
-        used, must not prevent the commit of the files. References of the manifest are resolved again.
+        So are settings that no staged file depends on (`StagingSinkConnector.uses_current`): the address of a service
+        that has moved must not prevent the commit of the files. References of the manifest are resolved again.
 
         Raises:
             ConfigError: a reference cannot be resolved, or has another value than when the files were staged.
@@ -209,7 +205,7 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
         limits = {sink_keys.RUN_MAX_BYTES, sink_keys.RUN_MAX_SECONDS}
         connector = {
             key: value
-            for key, value in coerce_config({**_with_tables_of(now, manifest.config), **secrets}).items()
+            for key, value in coerce_config({**self._of_manifest(now, manifest.config), **secrets}).items()
             if key not in limits and value is not None
         }
         references = self.references.values
@@ -218,6 +214,11 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
         )
         there._refuse_changed_references(manifest)
         return there
+
+    def _of_manifest(self, now: Mapping[str, Any], staged: Mapping[str, str]) -> dict[str, Any]:
+        """The configuration that staged files, with the current values of keys that no file depends on."""
+        kept = {key: value for key, value in staged.items() if not self.sink.uses_current(key, staged)}
+        return {**kept, **{key: value for key, value in now.items() if self.sink.uses_current(key, staged)}}
 
     def reference_marks(self) -> dict[str, str]:
         """By key of `without_secrets`: a mark of the value of its references, without secrets.
@@ -235,7 +236,7 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
         """The manifest's configuration tells where its files are: its references must still have the same values."""
         now = self.reference_marks()
         for key, mark in manifest.reference_marks.items():
-            if now.get(key) != mark and not key.startswith(_TABLES):
+            if now.get(key) != mark and not self.sink.uses_current(key, manifest.config):
                 raise ConfigError(
                     f"Run {manifest.run_id} staged its files under {key}={manifest.config.get(key)}, but this reference"
                     " has another value now, so the files cannot be found.",
@@ -250,11 +251,3 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
             HIDDEN in self.definition.masked({key: value}).values()
             or HIDDEN in self.definition.masked({key: "x"}).values()
         )
-
-
-def _with_tables_of(now: Mapping[str, Any], staged: Mapping[str, str]) -> dict[str, Any]:
-    """The configuration that staged files, with the current `hive.*`; without tables if it had none."""
-    if str(staged.get(f"{_TABLES}integration")).lower() != "true":
-        return dict(staged)
-    kept = {key: value for key, value in staged.items() if not key.startswith(_TABLES)}
-    return {**kept, **{key: value for key, value in now.items() if key.startswith(_TABLES)}}

@@ -126,21 +126,14 @@ class LostFiles:
         self, kafka: SinkSession, manifest: Manifest, pieces: Sequence[OffsetRange]
     ) -> dict[OffsetRange | None, tuple[StagedFile, ...]]:
         tasks = tuple(TaskPlan(number, (piece,)) for number, piece in enumerate(pieces))
-        reports = self._run(kafka, manifest, tasks, flush_on_end=True) if tasks else []
+        reports = self._run(kafka, manifest, tasks) if tasks else []
         return {pieces[r.task]: tuple(r.files) for r in reports}
 
-    def _run(
-        self, kafka: SinkSession, manifest: Manifest, tasks: Sequence[TaskPlan], *, flush_on_end: bool = False
-    ) -> list[TaskReport]:
-        """`flush_on_end`: write the last file of each range, whatever the configuration says."""
+    def _run(self, kafka: SinkSession, manifest: Manifest, tasks: Sequence[TaskPlan]) -> list[TaskReport]:
+        """Copy, and write the last file of each range, whatever the configuration says."""
         there = self.staged.configuration_of(manifest)
-        settings = there.task_settings(manifest.created_ms, schedule_expired=True)
-        settings = replace(
-            settings,
-            late_before=manifest.late_before,
-            schemas_before=manifest.schemas_before,
-            flush_on_end=settings.flush_on_end or flush_on_end,
-        )
+        settings = there.task_settings(manifest.created_ms)
+        settings = replace(settings, state=manifest.for_tasks, flush_on_end=True)
         self.staged.may_be_named()
         topics = {r.topic: manifest.topic_ids[r.topic] for task in tasks for r in task.ranges}
         _refuse_gone(kafka, topics)

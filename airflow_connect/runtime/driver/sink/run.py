@@ -16,6 +16,7 @@ from airflow_connect.documents.run import DONE, EMPTY, Plan, PublishedRun, RunRe
 from airflow_connect.documents.run_detail import RunDetail
 from airflow_connect.documents.run_lag import RunLag, with_lag
 from airflow_connect.exactly_once import commit as commits
+from airflow_connect.exactly_once import earlier
 from airflow_connect.exactly_once.audit import audit
 from airflow_connect.exactly_once.journal import Commit, Journal, JournalView
 from airflow_connect.exactly_once.manifest import Manifest, manifest_of
@@ -44,9 +45,8 @@ from airflow_connect.runtime.driver.sink.changed_topics import changed_topics
 from airflow_connect.runtime.driver.sink.dead_letters import Letters, letters_of
 from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
 from airflow_connect.runtime.driver.sink.lost_files import LostFiles
+from airflow_connect.runtime.driver.sink.run_documents import RunDocuments, airflow_task, planned_run, unannounced
 from airflow_connect.runtime.driver.sink.run_state import SinkRunState
-from airflow_connect.runtime.driver.sink.run_times import RunTimes, airflow_task, unannounced
-from airflow_connect.runtime.driver.sink.schemas_before import schemas_before
 from airflow_connect.runtime.driver.sink.set_back import earlier_offsets, facts_of, naming, set_back
 from airflow_connect.runtime.driver.sink.staged_files import StagedFiles
 from airflow_connect.runtime.driver.sink.taking_over import start_offsets
@@ -106,22 +106,25 @@ class SinkRun(RunInProgress):
             state = replace(state, lag=RunLag(positions.behind, positions.behind, plan.created_ms))
             self._observer({"event": "plan", "plan": plan.to_json(), "notes": list(plan.notes)})
             reached(crash_points.PLANNED)
-        times = RunTimes.of(self._config.sink, state.connector, plan, positions)
+        planned = planned_run(state.connector, plan, positions)
         if plan.is_empty:
-            return self._end_empty(kafka, state, positions, times)
+            return self._end_empty(kafka, state, plan, positions, RunDocuments.of(self._config.sink, planned))
         state = self._keep_latest(kafka, state, plan)
         if self._config.guarantee.may_repeat:
             for note in self._config.delivery_notes:
                 self._warn(note)
         plan = self._noting(plan, self._config.check_converters())
         kafka.ensure_dead_letter_queue()
-        schemas = schemas_before(self._config.sink, state.connector, plan)
-        state = self._begin(kafka, state, plan)
+        documents = RunDocuments.of(self._config.sink, planned)
+        plan = self._noting(plan, tuple(documents.state.notes))
+        state = self._begin(kafka, replace(state, connector=documents.told(state.connector)), plan)
         self._staged.publisher.preflight()  # After `begin`: it starts an upload, which a crash may leave.
-        expired = self._config.sink.schedule_expired(state.connector.at_ms, plan.created_ms)
-        settings = self._config.task_settings(plan.created_ms, schedule_expired=expired)
+        settings = self._config.task_settings(plan.created_ms)
         settings = replace(
-            settings, late_before=times.late_before, schemas_before=schemas, topic_ids=dict(plan.topic_ids)
+            settings,
+            state=documents.state.for_tasks,
+            flush_on_end=settings.flush_on_end or documents.state.leaves_nothing,
+            topic_ids=dict(plan.topic_ids),
         )
         self._staged.copying(state.connector)
         copied = contiguous(plan, self._copy(plan, settings))
@@ -137,14 +140,19 @@ class SinkRun(RunInProgress):
             self._warn(all_left)
         if stopped := stopped_by_dead_letters(plan, reports):
             plan = self._noting(plan, (stopped,))
-        manifest = replace(self._manifest(positions, times, reports), schemas_before=schemas)
+        manifest = self._manifest(plan, positions, documents, reports)
         self._letters(kafka, manifest, is_published=False)  # The commit must not be refused because of them.
         return self._publish_and_commit(kafka, state, plan, manifest, reports)
 
-    def _manifest(self, positions: Positions, times: RunTimes, reports: Sequence[TaskReport]) -> Manifest:
+    def _manifest(
+        self, plan: Plan, positions: Positions, documents: RunDocuments, reports: Sequence[TaskReport]
+    ) -> Manifest:
         kept, marks = self._config.without_secrets(), self._config.reference_marks()
-        manifest = manifest_of(times.plan, reports, kept, positions.to_commit, marks)
-        return replace(manifest, late_before=times.late_before, time=times.step(reports))
+        manifest = manifest_of(plan, reports, kept, positions.to_commit, marks)
+        after = documents.after(reports)
+        kept_after = after if documents.changes(after) else None
+        counts = {**manifest.counts, **after.counts}
+        return replace(manifest, counts=counts, for_tasks=documents.state.for_tasks, after=kept_after)
 
     # --- recover -------------------------------------------------------------------------------------------------
 
@@ -153,7 +161,7 @@ class SinkRun(RunInProgress):
         state = SinkRunState(known, complete=unannounced(known, self._config.spec.origin))
         if view.manifest is not None:  # Invariant 6: never plan while a manifest is open.
             with self._phase("recover"), finishing(is_resumable=True):
-                state = self._roll_forward(kafka, state, view.manifest)
+                state = self._roll_forward(kafka, state, earlier.completed(view.manifest, known))
         if not state.connector.leftovers:
             return state
         with self._phase("sweep"):
@@ -286,14 +294,19 @@ class SinkRun(RunInProgress):
             return state
         return replace(state, connector=replace(state.connector, bounds=kept), is_stale=True)
 
-    def _end_empty(self, kafka: SinkSession, state: SinkRunState, positions: Positions, times: RunTimes) -> RunReport:
-        plan, step = times.plan, times.step()
+    def _end_empty(
+        self, kafka: SinkSession, state: SinkRunState, plan: Plan, positions: Positions, documents: RunDocuments
+    ) -> RunReport:
+        plan = self._noting(plan, tuple(documents.state.notes))
+        is_stale = state.is_stale or documents.state.kept is not None
+        state = replace(state, connector=documents.told(state.connector), is_stale=is_stale)
+        manifest = self._manifest(plan, positions, documents, ())
         refuse_when_stopping()
-        if step is not None and step.complete:
+        if manifest.complete:
             with finishing(is_resumable=self._config.guarantee.writes_manifest):
-                return self._announce(kafka, state, plan, self._manifest(positions, times, ()))
+                return self._announce(kafka, state, plan, manifest)
         if positions.to_commit or state.is_stale:
-            known = state.connector.seeing(plan.topic_ids)
+            known = documents.told(state.connector.seeing(plan.topic_ids))
             closed = replace(
                 known,
                 phase=CLOSED,
@@ -305,7 +318,7 @@ class SinkRun(RunInProgress):
         return self._report(EMPTY, state, None, notes=plan.notes, committed=positions.to_commit)
 
     def _announce(self, kafka: SinkSession, state: SinkRunState, plan: Plan, manifest: Manifest) -> RunReport:
-        """Directories became complete because time went by: as much of the protocol as that needs (invariants 2, 6)."""
+        """Something became complete because time went by: as much of the protocol as that needs (invariants 2, 6)."""
         if self._config.guarantee.writes_manifest:
             with self._phase("manifest"):
                 kafka.journal.write_manifest(manifest)
@@ -405,13 +418,13 @@ class SinkRun(RunInProgress):
         with self._phase("commit"):
             refuse_when_stopping()
             state = self._announcing(state, manifest)
-            of_time = manifest.time.notes if manifest.time else ()
+            of_state = manifest.after.notes if manifest.after else ()
             letters = self._letters(kafka, manifest, is_published=True)
             gone = kafka.gone_topics(manifest.topic_ids)  # The client would wait a minute for them, and fail.
             of_gone = tuple(f"{what} This run had copied it before." for what in gone.values())
             for note in of_gone:
                 self._warn(note)
-            notes = (*plan.notes, *of_time, *notes, *of_tasks(r.notes for r in reports), *letters.notes, *of_gone)
+            notes = (*plan.notes, *of_state, *notes, *of_tasks(r.notes for r in reports), *letters.notes, *of_gone)
             report = self._report(DONE if reports else EMPTY, state, manifest, reports=reports, notes=notes)
             closed = replace(
                 state.connector,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.publishing import LeftoverPattern
     from airflow_connect.documents.run_lag import RunLag
-    from airflow_connect.documents.time_progress import TimeDirectory
     from airflow_connect.exactly_once.manifest import Manifest
     from airflow_connect.exactly_once.state import ConnectorState
 
@@ -25,7 +24,7 @@ class SinkRunState:
         connector: the connector's state record, as the journal has it or is to have it.
         resweep: leftovers that later runs must sweep again.
         is_stale: the journal's record must be replaced, even if there is nothing to copy.
-        complete: directories that this run announces as complete.
+        complete: documents of what this run announces as complete.
         recovered: the manifest of an earlier run that this run has published and committed; None: there was none.
         lag: as the plan found it; None: there is no plan yet.
         must_sweep: this run has staged files that its manifest does not name.
@@ -35,7 +34,7 @@ class SinkRunState:
     connector: ConnectorState
     resweep: tuple[LeftoverPattern, ...] = ()
     is_stale: bool = False
-    complete: tuple[TimeDirectory, ...] = ()
+    complete: tuple[Mapping[str, Any], ...] = ()
     recovered: Manifest | None = None
     lag: RunLag | None = None
     must_sweep: bool = False

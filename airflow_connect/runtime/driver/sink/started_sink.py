@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.publishing import LeftoverPattern
 from airflow_connect.api.sink import SinkConnector, Splitting, StagingSinkConnector, TopicChange
+from airflow_connect.api.sink_state import PlannedState, StateAfter
 from airflow_connect.config.keys import sink as keys
 from airflow_connect.counting import plural
 from airflow_connect.errors import TaskFailedError
 from airflow_connect.runtime.driver.checks.sinks import overrides
 from airflow_connect.runtime.driver.sink.publishers import NoPublisher, SinkPublisher
 from airflow_connect.runtime.driver.started import ConnectorRun, Started
+from airflow_connect.runtime.plain_documents import plain_document
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import OffsetRange, TopicPartition
     from airflow_connect.api.publishing import Publisher
     from airflow_connect.api.sink_roles import Jvm
+    from airflow_connect.api.sink_state import CopiedRun, PlannedRun
     from airflow_connect.documents.run import PublishedRun
-    from airflow_connect.documents.time_progress import TimeKeeper
 
 NOTHING_STAGED = r"(?!)"
 """Pattern of a sink that does not stage."""
+COUNTS_OF_CONNECTORS = ("late",)
+"""Counts of `StateAfter` that a report has."""
 
 
 class StartedSink(Started):
@@ -81,27 +86,45 @@ class StartedSink(Started):
             return ()
         return self.call("notes_on_changes", lambda connector: tuple(connector.notes_on_changes(changes)))
 
-    def last_schemas(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, str] | None:
-        """Schemas that tasks start with."""
-        if not self._overrides("last_schemas"):
-            return None
-        found: Mapping[TopicPartition, str] | None = self.call(
-            "last_schemas", lambda connector: connector.last_schemas(partitions)
-        )
-        return found
+    @property
+    def keeps_document(self) -> bool:
+        """Whether the class has a document of its own. A state record may also have that of another class."""
+        return self._overrides("plan_state")
 
-    def time_keeper(self, topics: Collection[str]) -> TimeKeeper | None:
-        """What determines which directories are complete."""
-        if not self._overrides("time_keeper"):
-            return None
-        found: TimeKeeper | None = self.call("time_keeper", lambda connector: connector.time_keeper(topics))
-        return found
+    def plan_state(self, run: PlannedRun) -> PlannedState:
+        """What tasks are to know of earlier runs."""
+        if not self.keeps_document:
+            return PlannedState()
+        found: PlannedState = self.call("plan_state", lambda connector: connector.plan_state(run))
+        name = f"{self._class.__name__}.plan_state"
+        kept = None if found.kept is None else plain_document(found.kept, name)
+        return replace(found, for_tasks=plain_document(found.for_tasks, name), kept=kept, notes=tuple(found.notes))
 
-    def schedule_expired(self, last_run_ms: int, now_ms: int) -> bool:
-        """Whether no file may stay open."""
-        if not self._overrides("schedule_expired"):
+    def state_after(self, run: CopiedRun) -> StateAfter:
+        """What is kept for the next run.
+
+        Raises:
+            ConnectError: the connector fails, or returns something else.
+        """
+        if not self._overrides("state_after"):
+            return StateAfter(run.planned.kept)
+        found: StateAfter = self.call("state_after", lambda connector: connector.state_after(run))
+        name = f"{self._class.__name__}.state_after"
+        unknown = sorted(found.counts.keys() - COUNTS_OF_CONNECTORS)
+        if unknown:
+            raise TaskFailedError(
+                f"{name} returned the counts {', '.join(unknown)}, but a report only has {COUNTS_OF_CONNECTORS[0]}.",
+                code="plugin.document",
+                suggestion="Tell other counts in a note.",
+            )
+        complete = tuple(plain_document(one, name) for one in found.complete)
+        return replace(found, kept=plain_document(found.kept, name), complete=complete, notes=tuple(found.notes))
+
+    def uses_current(self, key: str, staged: Mapping[str, str]) -> bool:
+        """Whether staged files do not depend on a key."""
+        if not self._stages or not self._overrides("uses_current"):
             return False
-        return self.call("schedule_expired", lambda connector: bool(connector.schedule_expired(last_run_ms, now_ms)))
+        return self._guarded("uses_current", lambda: bool(self._class.uses_current(key, staged)))
 
     def splitting(self) -> Splitting:
         """Whether several tasks may copy one partition."""

@@ -9,17 +9,18 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, insort
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.documents.run import PartitionReport
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from numpy.typing import NDArray
 
     from airflow_connect.api.offsets import OffsetRange
     from airflow_connect.api.record import SinkRecord
-    from airflow_connect.api.staging import PartitionDetails
 
 
 @dataclass(slots=True)
@@ -190,7 +191,7 @@ class PartitionLedger:
         return self.planned.end if end is None else end
 
     def report(
-        self, position: int, end: int | None, reason: str, commit_offset: int, details: PartitionDetails
+        self, position: int, end: int | None, reason: str, commit_offset: int, details: Mapping[str, Any]
     ) -> PartitionReport:
         """The report of the range.
 
@@ -214,8 +215,7 @@ class PartitionLedger:
             dead_lettered=done.dead_lettered,
             left=left,
             stopped_early=reason,
-            times=details.times,
-            value_schema=details.value_schema,
+            details=details,
         )
 
 

@@ -20,6 +20,7 @@ from airflow_connect.kafka.clients.settings import MAX_POLL_RECORDS
 from airflow_connect.runtime.executor.error_policy import put_failed
 from airflow_connect.runtime.executor.sink.ledger import PartitionLedger, Unsettled
 from airflow_connect.runtime.executor.sink.task_context import TaskContext
+from airflow_connect.runtime.plain_documents import plain_document
 from airflow_connect.runtime.reporting.exception_text import describe_exception
 from airflow_connect.runtime.reporting.internal_errors import is_own_defect
 from airflow_connect.runtime.reporting.notes import Notes
@@ -108,7 +109,7 @@ class SinkTaskRunner:
         self._context = TaskContext(self, context)
         self.ranges = tuple(ranges)
         self.notes = Notes()
-        self._leaves_nothing = context.flush_on_end or context.schedule_expired
+        self._leaves_nothing = context.flush_on_end
         # Offsets are kept only if the sink may leave records that it was given.
         may_leave = not self._leaves_nothing and type(task).pre_commit is not SinkTask.pre_commit
         self._partitions = {
@@ -266,7 +267,8 @@ class SinkTaskRunner:
                 code="task.plugin_failed",
                 suggestion="Return a smaller offset only if context.must_flush(partition) is False.",
             )
-        details = self._call("details", lambda: self._task.details(tp))
+        given_back = self._call("details", lambda: self._task.details(tp))
+        details = plain_document(given_back, f"{self._name}.details")
         return state.report(position, end, reason, safe, details)
 
     def staged_files(self) -> list[StagedFile]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from airflow_connect.api.offsets import OffsetRange
+from airflow_connect.connectors.storage.publishing.time_progress import TimeDirectory
 from airflow_connect.documents.run import Plan, RunReport, TaskPlan
-from airflow_connect.documents.time_progress import TimeDirectory
 from airflow_connect.errors import ConfigError, ConnectError, FencedError, UnavailableError
 
 _stop = threading.Event()
@@ -77,7 +77,9 @@ def _complete(spec: Any, observer: Any) -> RunReport:
     """A run that completed the hours that `hours` names."""
     hours = [int(number) for number in str(spec.connector["hours"]).split(",") if number]
     found = tuple(
-        TimeDirectory("meetups", f"topics/meetups/hour={n}", "meetups", n * 1000, n * 1000 + 1000, 10 * n, n, 100 * n)
+        TimeDirectory(
+            "meetups", f"topics/meetups/hour={n}", "meetups", n * 1000, n * 1000 + 1000, 10 * n, n, 100 * n
+        ).to_json()
         for n in hours
     )
     return _report(spec, records=20, files=2, committed={"meetups-0": 10, "meetups-x-1": 5}, complete=found)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from airflow_connect.api.config.plugins import PluginKind, resolve
+from airflow_connect.api.sink_state import PlannedRun
 from airflow_connect.connectors.hdfs.config import HdfsSinkConfig, HiveConfig, config_def
 from airflow_connect.connectors.hdfs.sink import HdfsSinkConnector
 from airflow_connect.connectors.storage.writing.opening import open_layout
@@ -210,7 +211,8 @@ def test_names_are_those_of_confluents_sink():
 )
 def test_an_interval_of_the_wall_clock_passes_between_runs(changes, last_run_ms, expired):
     given = {**MINIMAL, **{key.replace("_", "."): value for key, value in changes.items()}}
-    assert sink_of(HdfsSinkConnector, given).schedule_expired(last_run_ms, 10_000) is expired
+    run = PlannedRun(now_ms=10_000, last_run_ms=last_run_ms)
+    assert sink_of(HdfsSinkConnector, given).plan_state(run).leaves_nothing is expired
 
 
 @pytest.mark.parametrize("path", ["/'y'=YYYY/'m'=MM", "'y'=YYYY//'m'=MM/", "//'y'=YYYY/'m'=MM//"])
@@ -226,3 +228,20 @@ def test_missing_key_names_the_key_that_was_probably_meant():
     error = error_of(flush_size=None, flush_sizes="3")
     assert error.config_path == "flush.size" and 'Missing required configuration "flush.size"' in error.message
     assert "There is no key flush.sizes. Did you mean flush.size?" in error.suggestion
+
+
+@pytest.mark.parametrize(
+    ("key", "staged", "is_current"),
+    [
+        ("hive.metastore.uris", {"hive.integration": "true"}, True),
+        ("hive.integration", {"hive.integration": "true"}, True),
+        ("hive.integration", {"hive.integration": "${env:HIVE}"}, True),
+        ("hive.integration", {"hive.integration": "false"}, False),
+        ("hive.integration", {}, False),
+        ("topics.dir", {"hive.integration": "true"}, False),
+    ],
+)
+def test_a_recovering_run_uses_its_own_settings_of_tables_but_makes_none_where_there_were_none(
+    key: str, staged: dict[str, str], is_current: bool
+) -> None:
+    assert HdfsSinkConnector.uses_current(key, staged) is is_current

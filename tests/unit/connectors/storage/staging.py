@@ -23,6 +23,7 @@ from airflow_connect.api.staging import StagedFile
 from airflow_connect.config.resolved.loading import load_connector_config
 from airflow_connect.connectors.hdfs.config import HdfsSinkConfig
 from airflow_connect.connectors.s3.config import S3SinkConfig
+from airflow_connect.connectors.storage.publishing.state_document import TaskState
 from airflow_connect.connectors.storage.writing.opening import open_task_plan
 from airflow_connect.documents.run import PartitionReport, TaskPlan
 from airflow_connect.errors import ConnectError
@@ -161,8 +162,7 @@ def copy(
         config=connector,
         now_ms=NOW_MS,
         flush_on_end=flush_on_end,
-        late_before=late_before or {},
-        schemas_before={planned.topic_partition: schema_before},
+        state=TaskState(late_before or {}, {planned.topic_partition: schema_before}).to_json(),
         check_each=check_each,
     )
     sink = HdfsSinkConfig if connector["connector.class"] == HDFS else S3SinkConfig

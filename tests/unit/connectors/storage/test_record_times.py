@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from airflow_connect.api.record import KafkaRecord
 from airflow_connect.connectors.s3.config import S3SinkConfig
+from airflow_connect.connectors.storage.publishing.state_document import times_of
 from airflow_connect.connectors.storage.writing.opening import open_layout
 from airflow_connect.runtime.dead_letter_codec import raw_bytes
 from tests.support.session.searching import examples
@@ -92,7 +93,7 @@ def test_times_of_what_is_left_for_the_next_run_are_told_apart(columnar: bool) -
     records = records_of(-200, -100, -150, -120, -90)
     config = {**COMPLETE, "flush.size": "3"}
     outcome, _ = copy(config, records, columnar=columnar, flush_on_end=False)
-    times = outcome.reports[0].times
+    times = times_of(outcome.reports[0].details)
     assert times is not None
     assert times.highest_ms == PAST - 100 * 60_000
     assert times.left_from_ms == PAST - 120 * 60_000
@@ -108,7 +109,7 @@ def test_late_records_go_below_a_directory_of_their_own(columnar: bool) -> None:
     late = [file for file in outcome.files if "/t/_late/year=" in file[0]]
     assert (len(late), sum(file[3] for file in late)) == (2, 3)
     assert sum(file[3] for file in outcome.files) == 4
-    assert outcome.reports[0].times is not None and outcome.reports[0].times.late == 3
+    assert outcome.reports[0].details["times"]["late"] == 3
     assert in_columns == (4 if columnar else 0)
 
 
@@ -126,7 +127,7 @@ def test_late_records_become_dead_letters_that_say_why(columnar: bool) -> None:
     assert letter["origin"] == ["t", 0, 0]
     (report,) = outcome.reports
     assert (report.written, report.dead_lettered) == (1, 1)
-    assert report.times is not None and report.times.late == 1
+    assert report.details["times"]["late"] == 1
     reasons = {name: raw_bytes(value) for name, value in letter["headers"]}
     assert b"is late: its time is 2023-11-14T" in reasons["__connect.errors.exception.message"]
 

@@ -8,14 +8,19 @@ from unittest.mock import patch
 
 import pytest
 
-from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.api.staging import PartitionTimes, StagedFile
+from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.api.staging import StagedFile
 from airflow_connect.connectors.storage.publishing import time_keeper
 from airflow_connect.connectors.storage.publishing.time_keeper import StorageTimeKeeper
+from airflow_connect.connectors.storage.publishing.time_progress import (
+    CopiedPartition,
+    CopiedTimes,
+    PartitionTimes,
+    TimeProgress,
+    TimeStep,
+)
 from airflow_connect.connectors.storage.publishing.topic_names import TopicName
 from airflow_connect.connectors.storage.settings.complete_keys import CompleteConfig
-from airflow_connect.documents.run import PartitionReport
-from airflow_connect.documents.time_progress import CopiedTimes, TimeProgress, TimeStep
 from airflow_connect.layout.names.object_names import NameSettings, ended_key, object_key, under_renamed_topic
 from airflow_connect.layout.partitioners import TimeBasedPartitioner
 from airflow_connect.layout.time_grid import TimeGrid
@@ -44,11 +49,11 @@ def copied(
     *,
     names: NameSettings = NAMES,
     **more: Any,
-) -> tuple[PartitionReport, list[StagedFile]]:
+) -> tuple[CopiedPartition, list[StagedFile]]:
     """Report and files of a partition: one record in each directory of `times`, which are minutes after 13:00."""
     by_directory = {directory: T13 + minute * 60_000 for directory, minute in times.items()}
     found = PartitionTimes(max(by_directory.values(), default=None), None, 0, by_directory)
-    report = PartitionReport(OffsetRange(topic, partition, 0, 9), 9, 9, 1, 1, times=replace(found, **more))
+    report = CopiedPartition(TopicPartition(topic, partition), replace(found, **more))
     files = []
     for start, directory in enumerate(by_directory):
         key = object_key(directory, topic, partition, start, ".json", names)
@@ -65,7 +70,7 @@ def step(
     extra: tuple[Any, ...] = (),
 ) -> TimeStep:
     """A run over these partitions, and over `extra` ones that have nothing to copy."""
-    every = tuple(sorted({*(report.range.topic_partition for report, _ in parts), *extra}))
+    every = tuple(sorted({*(report.partition for report, _ in parts), *extra}))
     reports = tuple(report for report, _ in parts)
     files = tuple(file for _, some in parts for file in some)
     return time.advance(before, CopiedTimes(NOW_MS, every, frozenset(at_end), reports, files))
@@ -163,7 +168,7 @@ def test_idle_partition_counts_as_far_as_the_clock_less_its_time(idle_ms: int, b
 
 def test_records_that_are_left_hold_the_boundary_before_them() -> None:
     report, files = copied("t", 0, {name(14): 100}, left_from_ms=T13 + 30 * 60_000)
-    left = (replace(report, left=2), files)
+    left = (replace(report, leaves_records=True), files)
     time = keeper(CompleteConfig(is_on=True, idle_ms=0))
     found = step(time, TimeProgress(), left, at_end=(TopicPartition("t", 0),))
     assert found.progress.boundaries == {"t": T13 + 30 * 60_000}
@@ -182,6 +187,6 @@ def test_directories_far_in_the_future_are_forgotten_beyond_a_limit() -> None:
     assert name(14) in found.notes[0]
 
 
-def test_step_survives_its_way_through_json() -> None:
-    found = step(keeper(), TimeProgress(), copied("t", 0, {name(13): 1, name(14): 60}))
-    assert TimeStep.from_json(found.to_json()) == found
+def test_progress_survives_its_way_through_json() -> None:
+    found = step(keeper(), TimeProgress(), copied("t", 0, {name(13): 1, name(14): 60})).progress
+    assert TimeProgress.from_json(found.to_json()) == found

@@ -30,6 +30,7 @@ from airflow_connect.api import (
     StagingSinkConnector,
     TopicPartition,
 )
+from airflow_connect.api.sink_state import CopiedRun, PlannedRun, PlannedState, StateAfter
 from airflow_connect.connectors.local.sink import LocalSinkConnector
 from airflow_connect.errors import TaskFailedError
 from airflow_connect.runtime.driver.entry import validate_connector
@@ -251,7 +252,7 @@ def test_guarantee_that_is_not_set_is_the_best_and_is_told(connector: type, guar
 
 def test_connector_without_configurations_of_its_own_gives_each_task_its_own_and_the_topics():
     run = run_of(Staging, tasks_max="2")
-    settings = run.task_settings(0, schedule_expired=False)
+    settings = run.task_settings(0)
     run.sink.stop()
 
     assert settings.task_configs == [{"topics": "t", "n": "0"}, {"topics": "t", "n": "1"}]
@@ -292,13 +293,44 @@ def test_one_object_is_started_on_first_use_and_stopped_once():
 def test_what_a_class_does_not_override_is_answered_without_starting_it(connector: type):
     sink = sink_of(connector)
     assert sink.first_offsets([TopicPartition("t", 0)], apply=True) == {}
-    assert sink.last_schemas([TopicPartition("t", 0)]) is None
-    assert sink.time_keeper(["t"]) is None
-    assert sink.schedule_expired(1, 2) is False
+    assert sink.plan_state(PlannedRun({"n": 1})) == PlannedState()
+    assert sink.state_after(CopiedRun(PlannedRun({"n": 1}))) == StateAfter({"n": 1})
+    assert sink.uses_current("key", {}) is False
     assert sink.splitting() == Splitting(f"{connector.__name__} does not allow it")
     assert sink.published(PublishedRun("r", 0, ()), sink.publisher) == ()
     sink.stop()
     assert Staging.calls == []
+
+
+class Counting(Staging):
+    """Keeps a document of its own."""
+
+    document: ClassVar[Any] = None
+
+    def plan_state(self, run: PlannedRun) -> PlannedState:
+        return PlannedState(for_tasks=self.document)
+
+    def state_after(self, run: CopiedRun) -> StateAfter:
+        return StateAfter(run.for_tasks, counts={"lines": 1})
+
+
+def test_a_document_is_given_on_as_json_reads_it_back(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Counting, "document", {"pairs": ((1, 2),)})
+    assert sink_of(Counting).plan_state(PlannedRun()).for_tasks == {"pairs": [[1, 2]]}
+
+
+@pytest.mark.parametrize("document", [{"a": b"bytes"}, {"a": float("nan")}, 5], ids=["bytes", "NaN", "number"])
+def test_a_document_that_is_not_json_fails_the_run(document: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Counting, "document", document)
+    with pytest.raises(TaskFailedError, match=r"Counting\.plan_state returned something that is not a JSON document"):
+        sink_of(Counting).plan_state(PlannedRun())
+
+
+def test_a_count_that_no_report_has_fails_the_run():
+    with pytest.raises(
+        TaskFailedError, match=r"Counting\.state_after returned the counts lines, but a report only has"
+    ):
+        sink_of(Counting).state_after(CopiedRun(PlannedRun()))
 
 
 def test_publish_that_forgets_a_file_fails_the_run():

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.connectors.storage.publishing.schemas_between_runs import before
+from airflow_connect.connectors.storage.publishing.state_document import KeptState
 from airflow_connect.documents.run import Plan, TaskPlan
 from airflow_connect.exactly_once.state import CLOSED, ConnectorState
-from airflow_connect.runtime.driver.sink.schemas_before import schemas_before
+from airflow_connect.planning.planner import Positions
+from airflow_connect.runtime.driver.sink.run_documents import planned_run
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 
@@ -29,12 +32,15 @@ class Driver:
 
 def begun(driver: Any, state: ConnectorState, *starts: int, topic_id: str = "1") -> Mapping[TopicPartition, str]:
     ranges = tuple(OffsetRange("t", number, start, start + 5) for number, start in enumerate(starts))
-    return schemas_before(driver, state, Plan("c", "r", 0, (TaskPlan(0, ranges),), {"t": topic_id}))
+    run = planned_run(state, Plan("c", "r", 0, (TaskPlan(0, ranges),), {"t": topic_id}), Positions(ranges, {}, ()))
+    known = KeptState.from_json(run.kept).without_topics_of(run)
+    return before(known.value_schemas, run, driver.last_schemas)
 
 
 def known(**committed: int) -> ConnectorState:
     offsets = {TopicPartition("t", int(name[1:])): offset for name, offset in committed.items()}
-    return ConnectorState("c", "r", CLOSED, 0, offsets, {"t": "1"}, value_schemas={T0: "kept", T1: "kept"})
+    kept = KeptState(value_schemas={T0: "kept", T1: "kept"}).to_json()
+    return ConnectorState("c", "r", CLOSED, 0, offsets, {"t": "1"}, kept=kept)
 
 
 def test_what_the_last_run_kept_wins_and_files_are_asked_for_the_rest() -> None:

@@ -1,22 +1,62 @@
 """A connector's progress in record time: which time directories are complete, and which are still open.
 
-Times are milliseconds since the epoch. Tasks report `PartitionTimes` (documents/run.py). A `TimeKeeper` of the sink
-combines them with the `TimeProgress` of earlier runs into a `TimeStep`, which is stored in the manifest, so that a run
-that recovers it announces the same directories. Gobblin calls the lowest time of all partitions the completeness
-watermark.
+Times are milliseconds since the epoch. Tasks report `PartitionTimes`. The time keeper combines them with the
+`TimeProgress` of earlier runs into a `TimeStep`, which is kept with the commit. Gobblin calls the lowest time of all
+partitions the completeness watermark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import TopicPartition
 
 if TYPE_CHECKING:
     from airflow_connect.api.staging import StagedFile
-    from airflow_connect.documents.run import PartitionReport
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTimes:
+    """Times of the records of a topic-partition, in milliseconds, for a sink whose directories follow time.
+
+    Attributes:
+        highest_ms: latest time of a written record that this run commits. Records later than the run's clock do not
+            count: they tell nothing about the records still to come. None: there was none.
+        left_from_ms: earliest time of the records that are left for the next run, or None.
+        late: records whose directory was announced as complete before the run, whether or not they were written.
+        directories: each directory that records were written to, with the time of one of these records.
+    """
+
+    highest_ms: int | None = None
+    left_from_ms: int | None = None
+    late: int = 0
+    directories: Mapping[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PartitionTimes:
+        """Inverse of `to_json`."""
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedPartition:
+    """What a run has copied of a partition.
+
+    Attributes:
+        partition: of the consumed topic.
+        times: of its records; None if the task did not report them.
+        leaves_records: whether records that were read are left for the next run, or reading stopped early.
+    """
+
+    partition: TopicPartition
+    times: PartitionTimes | None = None
+    leaves_records: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +150,14 @@ class CopiedTimes:
         now_ms: the run's frozen clock.
         every: all partitions of all topics that the connector consumes.
         at_end: those of them that the plan reads to the end of the log, with no open transaction after it.
-        reports: for the partitions with records to copy.
+        copied: the partitions with records to copy.
         files: their staged files.
     """
 
     now_ms: int
     every: Sequence[TopicPartition]
     at_end: frozenset[TopicPartition]
-    reports: Sequence[PartitionReport] = ()
+    copied: Sequence[CopiedPartition] = ()
     files: Sequence[StagedFile] = ()
 
 
@@ -134,27 +174,3 @@ class TimeStep:
     progress: TimeProgress
     complete: tuple[TimeDirectory, ...] = ()
     notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return {
-            "progress": self.progress.to_json(),
-            "complete": [directory.to_json() for directory in self.complete],
-            "notes": list(self.notes),
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> TimeStep:
-        """Inverse of `to_json`."""
-        complete = tuple(TimeDirectory.from_json(entry) for entry in data["complete"])
-        return cls(TimeProgress.from_json(data["progress"]), complete, tuple(data["notes"]))
-
-
-class TimeKeeper(Protocol):
-    """Determines which directories of a sink are complete. Pure: the same input gives the same result."""
-
-    def late_before(self, progress: TimeProgress, topics: Iterable[str]) -> dict[str, int]:
-        """Per consumed topic: records for directories that end at this time or earlier are late; absent: none are."""
-
-    def advance(self, before: TimeProgress, seen: CopiedTimes) -> TimeStep:
-        """What a run that has seen this makes of the progress before it."""

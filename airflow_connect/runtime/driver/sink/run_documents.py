@@ -1,0 +1,96 @@
+"""The connector's own document in a run: asked for at the plan and after the copy, and never read here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.sink_state import CopiedRun, PlannedRun, PlannedState, StateAfter
+from airflow_connect.exactly_once.parts import in_order
+
+if TYPE_CHECKING:
+    from airflow_connect.documents.run import Plan, TaskReport
+    from airflow_connect.exactly_once.state import ConnectorState
+    from airflow_connect.planning.planner import Positions
+    from airflow_connect.runtime.driver.sink.started_sink import StartedSink
+
+
+_TASK = ("dag_id", "dag_run_id", "task_id", "map_index")
+
+
+def airflow_task(origin: Mapping[str, str]) -> dict[str, str]:
+    """What all attempts of one Airflow task have in common; {} for runs that Airflow did not start."""
+    return {name: origin[name] for name in _TASK if name in origin}
+
+
+def unannounced(state: ConnectorState, origin: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:
+    """What an earlier attempt of this Airflow task completed before it ended; it is announced again."""
+    task = airflow_task(origin)
+    return state.announced if task and task == dict(state.announced_to) else ()
+
+
+def planned_run(state: ConnectorState, plan: Plan, positions: Positions) -> PlannedRun:
+    """What the connector is told about a run that finds `state`."""
+    known = state.seeing(plan.topic_ids)
+    return PlannedRun(
+        kept=state.kept,
+        now_ms=plan.created_ms,
+        last_run_ms=state.at_ms,
+        ranges=plan.ranges,
+        partitions=tuple(r.topic_partition for r in positions.ranges),
+        at_end=positions.at_end,
+        again=frozenset(
+            r.topic_partition
+            for r in (*positions.ranges, *plan.ranges)
+            if r.start < known.committed.get(r.topic_partition, 0)
+        ),
+        gone=known.gone | state.recreated(plan.topic_ids),
+        forgotten=known.forgotten,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunDocuments:
+    """The documents of a run.
+
+    Attributes:
+        sink: its connector.
+        planned: what the connector was told at the plan, with what it keeps since then.
+        state: what it returned.
+    """
+
+    sink: StartedSink
+    planned: PlannedRun
+    state: PlannedState
+
+    @classmethod
+    def of(cls, sink: StartedSink, planned: PlannedRun) -> RunDocuments:
+        """Ask the connector.
+
+        Raises:
+            ConnectError: its own, or it returned something else than a JSON document.
+        """
+        state = sink.plan_state(planned)
+        kept = planned.kept if state.kept is None else state.kept
+        return cls(sink, replace(planned, kept=kept), state)
+
+    def told(self, known: ConnectorState) -> ConnectorState:
+        """The state of a connector that was told which topics are gone; as it was if its class keeps no document."""
+        if not self.sink.keeps_document:
+            return known
+        return replace(known, kept=self.planned.kept, gone=frozenset(), forgotten=frozenset())
+
+    def after(self, reports: Sequence[TaskReport] = ()) -> StateAfter:
+        """What takes effect with the commit of `reports`.
+
+        Raises:
+            ConnectError: its own, or it returned something else than JSON documents.
+        """
+        parts = in_order(p for r in reports for p in r.partitions)
+        files = tuple(f for r in reports for f in r.files)
+        return self.sink.state_after(CopiedRun(self.planned, self.state.for_tasks, parts, files))
+
+    def changes(self, after: StateAfter) -> bool:
+        """Whether a manifest has to say anything; if not, earlier releases can read it."""
+        return after.kept != self.planned.kept or bool(after.complete or after.notes)
