@@ -85,8 +85,9 @@ class JdbcSourceConnector(SourceConnector):
         ):
             timeout.add(socket_of(connection.connection.driver_connection))
             with database.failures("read its clock and its tables"):
-                end_us = self._end_us(database, connection)
+                clock_us, end_us = self._bounds(database, connection)
                 reading = Reading(config, database, connection, end_us, self.context.note)
+                reading.clock_us = clock_us
                 reading.progressed = timeout.progressed
                 items = [Item(None, QUERY_PARTITION)] if config.query else self._tables(reading)
             division = Division(reading, found.loads, max_tasks, now_ms())
@@ -157,10 +158,22 @@ class JdbcSourceConnector(SourceConnector):
             Position.of(offset, "a table")
         return True
 
-    def _end_us(self, database: Database, connection: Connection) -> int:
-        """The run's upper bound: the database's own clock, less the configured delay."""
-        now = database.dialect.current_time(connection)
-        return LocalTimes(self._typed.connection.zone).instant_us(now) - self._typed.delay_ms * 1000
+    def _bounds(self, database: Database, connection: Connection) -> tuple[int, int]:
+        """The database's own clock, and the run's upper bound: that clock, less the configured delay.
+
+        On a replica, the bound is the time up to which it has the transactions of its primary, less the delay.
+        """
+        times, delay_us = LocalTimes(self._typed.connection.zone), self._typed.delay_ms * 1000
+        clock = database.dialect.current_time(connection)
+        until = database.dialect.replayed_until(connection) if self._typed.uses_timestamps else None
+        if until is None or until >= clock:
+            return times.instant_us(clock), times.instant_us(clock) - delay_us
+        self.context.note(
+            f"The database is a replica that has the transactions of its primary up to"
+            f" {until.isoformat(timespec='milliseconds')}, and its clock says {clock.isoformat(timespec='milliseconds')}."
+            " Rows with a timestamp after the former are copied by a later run."
+        )
+        return times.instant_us(clock), times.instant_us(until) - delay_us
 
     def _tables(self, reading: Reading) -> list[Item]:
         config, note = self._typed, self.context.note
