@@ -168,10 +168,10 @@ class JdbcSourceConnector(SourceConnector):
         until = database.dialect.replayed_until(connection) if self._typed.uses_timestamps else None
         if until is None or until >= clock:
             return times.instant_us(clock), times.instant_us(clock) - delay_us
+        replayed, now = (moment.isoformat(timespec="milliseconds") for moment in (until, clock))
         self.context.note(
-            f"The database is a replica that has the transactions of its primary up to"
-            f" {until.isoformat(timespec='milliseconds')}, and its clock says {clock.isoformat(timespec='milliseconds')}."
-            " Rows with a timestamp after the former are copied by a later run."
+            f"The database is a replica that has the transactions of its primary up to {replayed}, and its clock says"
+            f" {now}. Rows with a timestamp after the former are copied by a later run."
         )
         return times.instant_us(clock), times.instant_us(until) - delay_us
 
