@@ -110,14 +110,19 @@ class JdbcSourceConnector(SourceConnector):
         return [task_config(self.config, part, end_us, snapshot, several=several) for part in groups]
 
     def reconcile_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
-        """Replace the ranges of a table that is loaded completely by one offset (`offsets/ranges.py`)."""
+        """Replace the ranges of a table that is loaded completely by one offset (`offsets/ranges.py`).
+
+        Without `bulk.changed.only`, hashes of ranges are deleted: what they stand for is not the last that is sent.
+        """
+        committed = list(committed)
+        stale = [] if self._typed.changed_only else [(p, None) for p, _ in committed if RANGES in p]
         found = self._reconciled(committed)
         for table in found.restarted:
             self.context.note(
                 f"The interrupted load of the table {table} begins again, because the mode or its columns were changed,"
                 " or because complete ranges of mode bulk are older than a day."
             )
-        return [*found.changes, *self._ranges_of_other_keys(found.loads.values())]
+        return [*found.changes, *stale, *self._ranges_of_other_keys(found.loads.values())]
 
     def stop(self) -> None:
         """End the snapshot, if tasks shared one."""
