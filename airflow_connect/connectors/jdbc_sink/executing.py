@@ -16,8 +16,8 @@ from airflow_connect.connectors.jdbc_sink.statements.dialects import MySqlStatem
 from airflow_connect.connectors.jdbc_sink.statements.standard_sql import Names, Statements
 from airflow_connect.connectors.jdbc_sink.values import exact_number
 from airflow_connect.databases.connecting import is_of_a_driver
-from airflow_connect.databases.failures import Failure, kind_of
-from airflow_connect.errors import DataError
+from airflow_connect.databases.failures import Failure, kind_of, reason_of
+from airflow_connect.errors import DatabaseError, DataError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -162,6 +162,7 @@ class ChunkExecutor:
                 error = RowRefusedError(ANOTHER_ROW)
             if not _is_refused(error):
                 raise  # Not rolled back here: after a deadlock, there is no savepoint any more.
+            _check_transaction(connection, work, rows, error)
             savepoint.rollback()
             if len(rows) == 1:
                 failed.append(Failed(rows[0][1], error))
@@ -262,6 +263,27 @@ def _is_refused(error: Exception) -> bool:
         return kind_of(error) in _OF_A_ROW
     # sqlite3 refuses numbers of more than 64 bits, psycopg texts with NUL, by exceptions of Python.
     return isinstance(error, (OverflowError, ValueError, TypeError, RowRefusedError))
+
+
+def _check_transaction(
+    connection: Connection, work: _Work, rows: Sequence[tuple[Row, SinkRecord]], error: Exception
+) -> None:
+    """Refuse to go on if SQLite has ended the transaction: rows would be written without their offsets.
+
+    Raises:
+        DatabaseError: a constraint or a trigger is declared with ROLLBACK.
+    """
+    driver: Any = connection.connection.driver_connection
+    if connection.dialect.name != "sqlite" or driver.in_transaction:
+        return
+    first, last = rows[0][1].where, rows[-1][1].where
+    raise DatabaseError(
+        f"A constraint or a trigger of {work.table} has ended the transaction, because it is declared with ROLLBACK and"
+        f" refuses {first if first == last else f'a record from {first} to {last}'}: {reason_of(error)}.",
+        code="database.constraint",
+        suggestion="Nothing of the transaction was written. Declare it with ABORT, SQLite's default, so that only the"
+        " record is refused; or correct the record.",
+    ) from None
 
 
 def _repeats_a_key(error: Exception) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_connect.api import schema as s
+from airflow_connect.errors import DatabaseError
 from tests.support.servers.databases import Database
 from tests.support.values.jdbc_columns import ColumnRun
 
@@ -47,3 +48,12 @@ def test_row_that_is_larger_than_a_packet_of_mariadb(mariadb_database: Database,
     values = [{"n": n, "note": "x" * (most_bytes if n == 1 else n)} for n in range(count)]
     copied = ColumnRun(mariadb_database, ORDER, errors_tolerance="all").copy(values)
     assert (copied.letters, copied.report.written) == ([1], count - 1)
+
+
+def test_constraint_of_sqlite_that_ends_the_transaction_is_named(sqlite_database: Database) -> None:
+    sqlite_database.execute("CREATE TABLE orders (n BIGINT, note TEXT UNIQUE ON CONFLICT ROLLBACK)")
+    values = [{"n": n, "note": f"{n % 2}"} for n in range(3)]
+    with pytest.raises(DatabaseError, match="ended the transaction, because it is declared with ROLLBACK") as caught:
+        ColumnRun(sqlite_database, ORDER, errors_tolerance="all").copy(values)
+    assert caught.value.code == "database.constraint" and "orders-0@0 to orders-0@2" in caught.value.message
+    assert sqlite_database.rows("SELECT n FROM orders") == []
