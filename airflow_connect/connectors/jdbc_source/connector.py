@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +41,8 @@ from airflow_connect.connectors.jdbc_source.split.plan import Division, division
 from airflow_connect.connectors.jdbc_source.task import JdbcSourceTask
 from airflow_connect.connectors.jdbc_source.values.local_times import LocalTimes
 from airflow_connect.connectors.jdbc_source.work import Item, grouped, is_of_a_table, items_of, task_config
-from airflow_connect.databases.connecting import Database
-from airflow_connect.databases.failures import Failure, kind_of
+from airflow_connect.databases.connecting import Database, is_of_a_driver
+from airflow_connect.databases.failures import Failure, kind_of, reason_of
 from airflow_connect.databases.read_timeout import ReadTimeout, socket_of
 from airflow_connect.errors import ConfigError, ConnectError
 
@@ -170,7 +171,7 @@ class JdbcSourceConnector(SourceConnector):
         """
         times, delay_us = LocalTimes(self._typed.connection.zone), self._typed.delay_ms * 1000
         clock = database.dialect.current_time(connection)
-        until = database.dialect.replayed_until(connection) if self._typed.uses_timestamps else None
+        until = self._replayed_until(database, connection) if self._typed.uses_timestamps else None
         if until is None or until >= clock:
             return times.instant_us(clock), times.instant_us(clock) - delay_us
         replayed, now = (moment.isoformat(timespec="milliseconds") for moment in (until, clock))
@@ -179,6 +180,20 @@ class JdbcSourceConnector(SourceConnector):
             f" {now}. Rows with a timestamp after the former are copied by a later run."
         )
         return times.instant_us(clock), times.instant_us(until) - delay_us
+
+    def _replayed_until(self, database: Database, connection: Connection) -> datetime | None:
+        try:
+            return database.dialect.replayed_until(connection)
+        except Exception as error:
+            if not is_of_a_driver(error) or kind_of(error) is not Failure.OTHER:
+                raise
+            connection.rollback()
+            self.context.note(
+                "The database is a replica that does not say up to when it has the transactions of its primary"
+                f" ({reason_of(error).rstrip('.')}). If it is behind, rows may be missed: set"
+                " timestamp.delay.interval.ms to more than it may be behind, or read from the primary."
+            )
+            return None
 
     def _tables(self, reading: Reading) -> list[Item]:
         config, note = self._typed, self.context.note

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 _REPLAYED = """
 SELECT coalesce(pg_last_xact_replay_timestamp(), (SELECT checkpoint_time FROM pg_control_checkpoint()))
-WHERE pg_is_in_recovery()
 """
 
 
@@ -52,8 +51,9 @@ class PostgreSqlDialect(DatabaseDialect):
 
         The clock of a replica goes on while it waits for transactions, and these have earlier times.
         """
-        found = connection.exec_driver_sql(_REPLAYED).scalar_one_or_none()
-        return None if found is None else self.utc(found)
+        if not connection.exec_driver_sql("SELECT pg_is_in_recovery()").scalar_one():
+            return None
+        return self.utc(connection.exec_driver_sql(_REPLAYED).scalar_one())
 
     def prepare_reading(self, connection: Connection) -> None:
         """The transaction may be idle between two fetches for as long as the other side needs."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from airflow_connect.databases.dialects import postgresql
 from tests.devstack.postgresql import PostgresServer
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database
@@ -44,3 +45,10 @@ def test_rows_that_may_have_older_ones_behind_them_wait(replica: Database, mode:
     assert run.ids() == [1]
     assert any(note.startswith("The database is a replica that has the transactions") for note in run.notes)
     assert runs.run().ids() == []
+
+
+def test_replica_that_does_not_say_what_it_has_is_named(replica: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those that share the storage of their primary may not."""
+    monkeypatch.setattr(postgresql, "_REPLAYED", "SELECT not_supported_here()")
+    runs = Copies({"connection.url": replica.jdbc_url, "mode": "timestamp", **MODES["timestamp"]})
+    assert any("does not say up to when it has the transactions" in note for note in runs.run().notes)
