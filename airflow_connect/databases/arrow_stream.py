@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.databases.dialects.postgresql import PostgreSqlDialect
 from airflow_connect.databases.read_timeout import peer_of, sockets_to
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ class ArrowStream:
         self._cursor: Any = None
         self.is_in_transaction = False
         try:
-            self.execute("SET TIME ZONE 'UTC'")
+            for setting in PostgreSqlDialect.session_settings:
+                self.execute(setting)
             if isolation:
                 self.execute(f"SET default_transaction_isolation TO '{isolation.lower()}'")
         except BaseException:

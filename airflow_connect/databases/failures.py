@@ -116,7 +116,7 @@ def reason_of(error: BaseException) -> str:
         text = _without_values(_one_line(str(arguments[1])), _MYSQL_VALUES, is_own=arguments[0] == _SIGNAL)
         text = f"{text} ({arguments[0]})"
     elif primary:  # PostgreSQL. The rest repeats the statement (LINE), or the row (DETAIL, CONTEXT).
-        is_own = getattr(original, "sqlstate", None) == _RAISE
+        is_own = getattr(original, "sqlstate", None) == _RAISE or _is_raised(original)
         text = _without_values(_one_line(primary), _POSTGRESQL_VALUES, is_own=is_own)
     elif type(original).__module__.startswith("adbc_driver_manager"):  # The same of libpq, in one text.
         text = _without_values(_one_line(_MORE_LINES.split(str(original))[0]), _POSTGRESQL_VALUES, is_own=False)
@@ -128,8 +128,13 @@ def reason_of(error: BaseException) -> str:
 
 
 _MORE_LINES = re.compile(r"\n[^\S\n]*+(?:LINE \d|DETAIL:|HINT:|CONTEXT:|QUERY:)|\bQuery was:")
-_SIGNAL, _RAISE = 1644, "P0001"
+_SIGNAL, _RAISE, _RAISING = 1644, "P0001", "exec_stmt_raise"
 """Errors of triggers."""
+
+
+def _is_raised(original: Any) -> bool:
+    """Whether a function of PostgreSQL has raised the error by RAISE, which may give it any SQLSTATE."""
+    return getattr(getattr(original, "diag", None), "source_function", None) == _RAISING
 
 
 def _one_line(text: str) -> str:
@@ -271,6 +276,7 @@ def _kinds(original: Any) -> Iterator[Failure | None]:
     state = getattr(original, "sqlstate", None)
     if isinstance(state, (str, bytes)) and state:
         yield _of_sqlstate(state.decode() if isinstance(state, bytes) else state)
+        yield Failure.CONSTRAINT if _is_raised(original) else None
     arguments = getattr(original, "args", ())
     module = type(original).__module__.partition(".")[0]
     if module == "pymysql" and arguments and isinstance(arguments[0], int):
@@ -314,7 +320,7 @@ _SQLSTATES = {
     "3F": Failure.MISSING_OBJECT,
     "23": Failure.CONSTRAINT,
     "44": Failure.CONSTRAINT,  # WITH CHECK OPTION of a view
-    "P0001": Failure.CONSTRAINT,  # RAISE of a trigger
+    "P0": Failure.CONSTRAINT,  # RAISE, ASSERT and INTO STRICT of a trigger
     "54000": Failure.VALUE,  # a value that is too large for an index
     "22": Failure.VALUE,
     "42804": Failure.VALUE,
@@ -341,8 +347,8 @@ _MYSQL_CODES = {
     Failure.STATEMENT_TIMEOUT: (1317, 1969, 3024),
     Failure.OUT_OF_RESOURCES: (1037, 1038, 1135),
     Failure.READ_ONLY: (1290, 1792, 1836),
-    # 1644: SIGNAL of a trigger. 1369: WITH CHECK OPTION of a view.
-    Failure.CONSTRAINT: (1062, 1048, 1451, 1452, 4025, 1364, 3819, 1586, 1644, 1369),
+    # 1644: SIGNAL of a trigger. 1369: WITH CHECK OPTION of a view. 1526, 1591, 1748: no partition for a row.
+    Failure.CONSTRAINT: (1062, 1048, 1451, 1452, 4025, 1364, 3819, 1586, 1644, 1369, 1526, 1591, 1748),
     Failure.VALUE: (1406, 1264, 1366, 1292, 1265, 1367, 1441, 3140, 1690, 1411, 1300, 1118, 1153, 4038),
 }
 _OF_MYSQL_CODE = {code: kind for kind, codes in _MYSQL_CODES.items() for code in codes}

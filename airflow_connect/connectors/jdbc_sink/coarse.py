@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Type
 from airflow_connect.counting import counted
@@ -39,6 +39,8 @@ _READ_AS = {
 }
 """What MySQL and MariaDB take a whole number for."""
 _NUMBERS = frozenset({Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64})
+_PG_WITH_NONDETERMINISTIC = (12,)
+_MARIADB_WITH_NO_PAD, _MYSQL_WITH_NO_PAD = (10, 2), (8, 0, 17)
 _OF_A_SECOND = 3
 """Digits of Connect's times and timestamps, which are milliseconds."""
 
@@ -68,6 +70,62 @@ def declared_types(connection: Connection, dialect: str, quoting: Quoting, table
     else:
         return {}
     return {str(name): str(declared).lower() for name, declared in found}
+
+
+_PG_COLLATIONS = """
+SELECT a.attname, coalesce(c.collname, 'citext') FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+LEFT JOIN pg_collation c ON c.oid = a.attcollation AND NOT c.collisdeterministic
+WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
+AND (c.oid IS NOT NULL OR t.typname = 'citext')
+"""
+_MYSQL_COLLATIONS = """
+SELECT column_name, collation_name FROM information_schema.columns
+WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :name AND collation_name IS NOT NULL
+"""
+_SQLITE_COLLATIONS = """
+SELECT x.name, x.coll FROM pragma_index_list(?) AS l, pragma_index_xinfo(l.name) AS x
+WHERE x.key AND x.name IS NOT NULL AND x.coll <> 'BINARY'
+"""
+_EXACT_COLLATIONS = ("_nopad_bin", "_0900_bin")
+
+
+def collations(connection: Connection, dialect: str, quoting: Quoting, table: TableId) -> dict[str, str]:
+    """Columns that take different texts for equal, with their collations. For SQLite: those of an index."""
+    from sqlalchemy import text
+
+    if dialect == "postgresql":
+        if (connection.dialect.server_version_info or ()) < _PG_WITH_NONDETERMINISTIC:
+            return {}
+        found: Any = connection.exec_driver_sql(_PG_COLLATIONS, (quoting.table(table).replace("%%", "%"),))
+    elif dialect == "mysql":
+        of_table = {"schema": table.catalog or None, "name": table.table}
+        rows = connection.execute(text(_MYSQL_COLLATIONS), of_table)
+        found = [(name, collation) for name, collation in rows if not str(collation).endswith(_EXACT_COLLATIONS)]
+    elif dialect == "sqlite":
+        found = connection.exec_driver_sql(_SQLITE_COLLATIONS, (table.table,))
+    else:
+        return {}
+    return {str(name): str(collation) for name, collation in found}
+
+
+def exact_collation(connection: Connection) -> str:
+    """The collation of MySQL or MariaDB that takes no two texts for equal; "" for other databases."""
+    dialect = connection.dialect
+    if dialect.name not in ("mysql", "mariadb"):
+        return ""
+    version = dialect.server_version_info or ()
+    if getattr(dialect, "is_mariadb", False):
+        return "utf8mb4_nopad_bin" if version >= _MARIADB_WITH_NO_PAD else "utf8mb4_bin"
+    return "utf8mb4_0900_bin" if version >= _MYSQL_WITH_NO_PAD else "utf8mb4_bin"
+
+
+def equal_keys(collation: str) -> str:
+    """What a key of texts in a column with such a collation does to records, as a sentence without its subject."""
+    examples = "`a` and `a ` (with a space)" if collation.endswith("_bin") else "`a` and `A`"
+    return (
+        f"has the collation {collation}, which takes different texts for equal, such as {examples}: records with such"
+        " keys change and delete the same row. Give the column an exact collation if their keys are different."
+    )
 
 
 def changes(declared: str, schema: Schema, dialect: str) -> list[str]:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.schema import DECIMAL, Type
 from airflow_connect.connectors.jdbc_sink import keys
 from airflow_connect.connectors.jdbc_sink.columns.chunk import ColumnChunk, RowsNeededError
-from airflow_connect.connectors.jdbc_sink.columns.loading import loader_of
+from airflow_connect.connectors.jdbc_sink.columns.loading import loader_of, most_bytes_of
 from airflow_connect.connectors.jdbc_sink.outcome import ANOTHER_ROW, SKIPPED, Outcome, RowRefusedError
-from airflow_connect.connectors.jdbc_sink.statements.dialects import PostgreSqlStatements
+from airflow_connect.connectors.jdbc_sink.statements.dialects import MySqlStatements, PostgreSqlStatements
 from airflow_connect.connectors.jdbc_sink.statements.standard_sql import Names, Statements
 from airflow_connect.connectors.jdbc_sink.values import exact_number
 from airflow_connect.databases.connecting import is_of_a_driver
-from airflow_connect.databases.failures import Failure, kind_of
-from airflow_connect.errors import DataError
+from airflow_connect.databases.failures import Failure, kind_of, reason_of
+from airflow_connect.errors import DatabaseError, DataError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -36,6 +36,8 @@ _REPEATED_KEY = "21000"
 """PostgreSQL: one statement would change a row twice, since the column takes different values for the same key."""
 _MORE_THAN_ONE_ROW = 1242
 """MySQL, MariaDB: what the guard of `MySqlStatements.on_duplicate` raises."""
+_LARGE = 128 << 10
+"""Characters or bytes in a row whose statement is measured: no server is set to take less than 1 MiB at once."""
 _OF_A_ROW = frozenset({Failure.CONSTRAINT, Failure.VALUE})
 """Anything else is a reason of the server, however few rows are tried: those that are not written fail the run."""
 
@@ -77,6 +79,8 @@ class ChunkExecutor:
         work = _Work.of(self._database, self._statements, chunk, columns)
         failed: list[Failed] = []
         rows = work.exact(list(zip(work.projected(chunk.rows), chunk.records, strict=True)), failed)
+        if isinstance(self._statements, MySqlStatements):
+            rows = self._of_packets(connection, work, rows, failed)
         for start in range(0, len(rows), self._batch_rows):
             self._try(connection, work, rows[start : start + self._batch_rows], failed)
         return failed
@@ -99,6 +103,8 @@ class ChunkExecutor:
             raise RowsNeededError
         work = _Work.of(self._database, self._statements, chunk, columns)
         chosen = work.columns(chunk)
+        if replaces and any(column.null_count for column in chosen[: len(work.names.keys)]):
+            raise RowsNeededError  # The last row of a key would count, and no two nulls are the same key.
         try:
             skipped = self.loader.load(connection, work.names, chosen, replaces=replaces)
         except Exception as error:
@@ -111,6 +117,30 @@ class ChunkExecutor:
             raise RowsNeededError  # Row by row, the record is found.
         if skipped:
             self.outcome.skipped[str(chunk.plan.table)] += skipped
+
+    def _of_packets(
+        self, connection: Connection, work: _Work, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]
+    ) -> list[tuple[Row, SinkRecord]]:
+        """Rows that the server takes at once; of a larger one it would close the connection, each time again."""
+        large = [
+            n for n, (row, _) in enumerate(rows) if sum(len(v) for v in row if isinstance(v, str | bytes)) > _LARGE
+        ]
+        if not large or work.deletes:
+            return rows
+        driver: Any = connection.connection.driver_connection
+        most_bytes, too_large = most_bytes_of(connection), set()
+        upserts = self._mode == keys.UPSERT
+        statement = self._statements.upsert(work.names) if upserts else self._statements.insert(work.names)
+        with driver.cursor() as cursor:
+            sizes = {n: len(cursor.mogrify(statement, rows[n][0]).encode(errors="surrogatepass")) for n in large}
+        for n, size_bytes in sizes.items():
+            if size_bytes > most_bytes:
+                too_large.add(n)
+                reason = (
+                    f"its statement has {size_bytes} bytes, and max_allowed_packet of the server is {most_bytes + 2}"
+                )
+                failed.append(Failed(rows[n][1], RowRefusedError(reason, Failure.VALUE)))
+        return [row for n, row in enumerate(rows) if n not in too_large]
 
     def _try(
         self, connection: Connection, work: _Work, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]
@@ -132,6 +162,7 @@ class ChunkExecutor:
                 error = RowRefusedError(ANOTHER_ROW)
             if not _is_refused(error):
                 raise  # Not rolled back here: after a deadlock, there is no savepoint any more.
+            _check_transaction(connection, work, rows, error)
             savepoint.rollback()
             if len(rows) == 1:
                 failed.append(Failed(rows[0][1], error))
@@ -149,16 +180,21 @@ class ChunkExecutor:
             return Outcome(undeleted=Counter({work.table: missing} if missing else {}))
         if self._mode == keys.UPDATE:
             return self._update(connection, work, records)
-        if isinstance(statements, PostgreSqlStatements) and work.may_copy and len(rows) >= FEWEST_FOR_COPY:
+        upserts = self._mode == keys.UPSERT
+        nulls = sum(None in row[: len(work.names.keys)] for row in rows) if upserts else 0
+        may_copy = work.may_copy and len(rows) >= FEWEST_FOR_COPY and not nulls
+        if isinstance(statements, PostgreSqlStatements) and may_copy:
             skipped = self._copy(connection, statements, work, rows)
         else:
-            upserts = self._mode == keys.UPSERT
             statement = statements.upsert(work.names) if upserts else statements.insert(work.names)
             count = connection.exec_driver_sql(statement, rows).rowcount
             skipped = statements.skipped(work.names, len(rows), count, upserts=upserts)
         if skipped and self._mode != keys.UPSERT:
             raise RowRefusedError(SKIPPED)
-        return Outcome(skipped=Counter({work.table: skipped} if skipped else {}))
+        return Outcome(
+            skipped=Counter({work.table: skipped} if skipped else {}),
+            without_key=Counter({work.table: nulls} if nulls else {}),
+        )
 
     def _update(self, connection: Connection, work: _Work, records: list[tuple[Row, SinkRecord]]) -> Outcome:
         """Each on its own: a count for many would hide a record without a row behind one that has two."""
@@ -227,6 +263,27 @@ def _is_refused(error: Exception) -> bool:
         return kind_of(error) in _OF_A_ROW
     # sqlite3 refuses numbers of more than 64 bits, psycopg texts with NUL, by exceptions of Python.
     return isinstance(error, (OverflowError, ValueError, TypeError, RowRefusedError))
+
+
+def _check_transaction(
+    connection: Connection, work: _Work, rows: Sequence[tuple[Row, SinkRecord]], error: Exception
+) -> None:
+    """Refuse to go on if SQLite has ended the transaction: rows would be written without their offsets.
+
+    Raises:
+        DatabaseError: a constraint or a trigger is declared with ROLLBACK.
+    """
+    driver: Any = connection.connection.driver_connection
+    if connection.dialect.name != "sqlite" or driver.in_transaction:
+        return
+    first, last = rows[0][1].where, rows[-1][1].where
+    raise DatabaseError(
+        f"A constraint or a trigger of {work.table} has ended the transaction, because it is declared with ROLLBACK and"
+        f" refuses {first if first == last else f'a record from {first} to {last}'}: {reason_of(error)}.",
+        code="database.constraint",
+        suggestion="Nothing of the transaction was written. Declare it with ABORT, SQLite's default, so that only the"
+        " record is refused; or correct the record.",
+    ) from None
 
 
 def _repeats_a_key(error: Exception) -> bool:

@@ -24,7 +24,10 @@ class RowRefusedError(Exception):
         kind: of the reason.
     """
 
-    kind = Failure.CONSTRAINT
+    def __init__(self, reason: str, kind: Failure = Failure.CONSTRAINT) -> None:
+        """`reason`: the end of a sentence."""
+        super().__init__(reason)
+        self.kind = kind
 
 
 SKIPPED = "it reported no error, but did not insert the row: a trigger or a rule of the table leaves it out"
@@ -41,17 +44,20 @@ class Outcome:
         unmatched: records whose UPDATE has found no row.
         skipped: table -> how many rows an upsert has neither inserted nor changed.
         undeleted: table -> how many deletes have found no row; fewer if others have deleted several.
+        without_key: table -> how many upserts have null in a column of the key.
     """
 
     unmatched: list[tuple[str, SinkRecord]] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     undeleted: Counter[str] = field(default_factory=Counter)
+    without_key: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Outcome) -> None:
         """Add what other statements did not write."""
         self.unmatched += other.unmatched
         self.skipped += other.skipped
         self.undeleted += other.undeleted
+        self.without_key += other.without_key
 
     def sentences(self) -> Iterator[str]:
         """A note for each table."""
@@ -74,6 +80,12 @@ class Outcome:
             yield (
                 f"{_records(count)} without value, and deleted no row of {table}: there is none with the key, or a"
                 " trigger or a policy keeps it. They count as written."
+            )
+        for table, count in self.without_key.items():
+            yield (
+                f"{_records(count)} written to {table} with null in a column of pk.fields: a unique index takes no two"
+                " nulls for equal, unless it is declared with NULLS NOT DISTINCT, so each such record may have inserted"
+                " a row instead of changing one."
             )
 
 

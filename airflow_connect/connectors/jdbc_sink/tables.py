@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.schema import DECIMAL, TIMESTAMP, Type
 from airflow_connect.connectors.jdbc_sink import keys
-from airflow_connect.connectors.jdbc_sink.coarse import changes, declared_types
+from airflow_connect.connectors.jdbc_sink.coarse import changes, collations, declared_types, equal_keys, exact_collation
 from airflow_connect.connectors.jdbc_sink.fields import UNKNOWN, SinkField
 from airflow_connect.connectors.jdbc_sink.statements.standard_sql import Names, Statements
 from airflow_connect.connectors.jdbc_sink.values import exact_number
@@ -50,6 +50,7 @@ class TableColumns:
         may_copy: whether COPY does what INSERT does.
         unique: columns of each unique index of MySQL, and whether they are whole; None if that is not known.
         declared: see `declared_types`.
+        collations: see `coarse.collations`.
     """
 
     names: frozenset[str]
@@ -60,6 +61,7 @@ class TableColumns:
     may_copy: bool = True
     unique: Mapping[frozenset[str], bool] | None = None
     declared: Mapping[str, str] = dataclass_field(default_factory=dict)
+    collations: Mapping[str, str] = dataclass_field(default_factory=dict)
 
     @classmethod
     def of(cls, types: Mapping[str, str], quoting: Quoting) -> TableColumns:
@@ -179,8 +181,15 @@ class Tables:
             is_moment = self._binding.is_moment(field) and field.schema.name is None  # in timestamp.fields.list
             schema = replace(field.schema, type=Type.INT64, name=TIMESTAMP) if is_moment else field.schema
             found = changes(known.declared.get(column, ""), schema, self._database.dialect.name)
+            if field.is_key and schema.type is Type.STRING and self._finds_rows and column in known.collations:
+                found = [*found, equal_keys(known.collations[column])]
             if found:
                 self._coarse[table, column] = found
+
+    @property
+    def _finds_rows(self) -> bool:
+        """Whether rows are found by their keys: an insert of a key that is there is refused."""
+        return self._config.insert_mode != keys.INSERT or self._config.deletes
 
     def _needs_guard(self, table: TableId, known: TableColumns, key: frozenset[str]) -> bool:
         """Whether a statement of MySQL, which takes any unique index for the key, could change a row of another key.
@@ -227,9 +236,10 @@ class Tables:
                 config_path=keys.OFFSETS_TABLE,
             )
         with self._database.failures(f"look up the table {table}"):
-            declared = declared_types(connection, self._database.dialect.name, self._database.quoting, table)
+            place = (connection, self._database.dialect.name, self._database.quoting, table)
+            declared, equal = declared_types(*place), collations(*place)
             connection.rollback()
-        columns = replace(TableColumns.of(types, self._database.quoting), declared=declared)
+        columns = replace(TableColumns.of(types, self._database.quoting), declared=declared, collations=equal)
         if kind == "VIEW":
             return replace(columns, may_copy=False)
         with self._database.failures(f"look up the table {table}"):
@@ -278,6 +288,7 @@ class Tables:
             tuple(quote(field.name) for field in fields if field.is_key),
             tuple(quote(field.name) for field in fields if not field.is_key),
         )
+        self._statements.key_collation = exact_collation(connection)
         self._execute(connection, table, [self._statements.create(names, fields, self._defaults(fields))])
         self.created.append(table)
         return self._after_ddl(connection, table, fields)

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +41,8 @@ from airflow_connect.connectors.jdbc_source.split.plan import Division, division
 from airflow_connect.connectors.jdbc_source.task import JdbcSourceTask
 from airflow_connect.connectors.jdbc_source.values.local_times import LocalTimes
 from airflow_connect.connectors.jdbc_source.work import Item, grouped, is_of_a_table, items_of, task_config
-from airflow_connect.databases.connecting import Database
-from airflow_connect.databases.failures import Failure, kind_of
+from airflow_connect.databases.connecting import Database, is_of_a_driver
+from airflow_connect.databases.failures import Failure, kind_of, reason_of
 from airflow_connect.databases.read_timeout import ReadTimeout, socket_of
 from airflow_connect.errors import ConfigError, ConnectError
 
@@ -85,8 +86,9 @@ class JdbcSourceConnector(SourceConnector):
         ):
             timeout.add(socket_of(connection.connection.driver_connection))
             with database.failures("read its clock and its tables"):
-                end_us = self._end_us(database, connection)
+                clock_us, end_us = self._bounds(database, connection)
                 reading = Reading(config, database, connection, end_us, self.context.note)
+                reading.clock_us = clock_us
                 reading.progressed = timeout.progressed
                 items = [Item(None, QUERY_PARTITION)] if config.query else self._tables(reading)
             division = Division(reading, found.loads, max_tasks, now_ms())
@@ -109,14 +111,19 @@ class JdbcSourceConnector(SourceConnector):
         return [task_config(self.config, part, end_us, snapshot, several=several) for part in groups]
 
     def reconcile_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
-        """Replace the ranges of a table that is loaded completely by one offset (`offsets/ranges.py`)."""
+        """Replace the ranges of a table that is loaded completely by one offset (`offsets/ranges.py`).
+
+        Without `bulk.changed.only`, hashes of ranges are deleted: what they stand for is not the last that is sent.
+        """
+        committed = list(committed)
+        stale = [] if self._typed.changed_only else [(p, None) for p, _ in committed if RANGES in p]
         found = self._reconciled(committed)
         for table in found.restarted:
             self.context.note(
                 f"The interrupted load of the table {table} begins again, because the mode or its columns were changed,"
                 " or because complete ranges of mode bulk are older than a day."
             )
-        return [*found.changes, *self._ranges_of_other_keys(found.loads.values())]
+        return [*found.changes, *stale, *self._ranges_of_other_keys(found.loads.values())]
 
     def stop(self) -> None:
         """End the snapshot, if tasks shared one."""
@@ -157,10 +164,36 @@ class JdbcSourceConnector(SourceConnector):
             Position.of(offset, "a table")
         return True
 
-    def _end_us(self, database: Database, connection: Connection) -> int:
-        """The run's upper bound: the database's own clock, less the configured delay."""
-        now = database.dialect.current_time(connection)
-        return LocalTimes(self._typed.connection.zone).instant_us(now) - self._typed.delay_ms * 1000
+    def _bounds(self, database: Database, connection: Connection) -> tuple[int, int]:
+        """The database's own clock, and the run's upper bound: that clock, less the configured delay.
+
+        On a replica, the bound is the time up to which it has the transactions of its primary, less the delay.
+        """
+        times, delay_us = LocalTimes(self._typed.connection.zone), self._typed.delay_ms * 1000
+        clock = database.dialect.current_time(connection)
+        until = self._replayed_until(database, connection) if self._typed.uses_timestamps else None
+        if until is None or until >= clock:
+            return times.instant_us(clock), times.instant_us(clock) - delay_us
+        replayed, now = (moment.isoformat(timespec="milliseconds") for moment in (until, clock))
+        self.context.note(
+            f"The database is a replica that has the transactions of its primary up to {replayed}, and its clock says"
+            f" {now}. Rows with a timestamp after the former are copied by a later run."
+        )
+        return times.instant_us(clock), times.instant_us(until) - delay_us
+
+    def _replayed_until(self, database: Database, connection: Connection) -> datetime | None:
+        try:
+            return database.dialect.replayed_until(connection)
+        except Exception as error:
+            if not is_of_a_driver(error) or kind_of(error) is not Failure.OTHER:
+                raise
+            connection.rollback()
+            self.context.note(
+                "The database is a replica that does not say up to when it has the transactions of its primary"
+                f" ({reason_of(error).rstrip('.')}). If it is behind, rows may be missed: set"
+                " timestamp.delay.interval.ms to more than it may be behind, or read from the primary."
+            )
+            return None
 
     def _tables(self, reading: Reading) -> list[Item]:
         config, note = self._typed, self.context.note

@@ -28,7 +28,9 @@ LONGEST_WAIT_MS = 60_000
 _ANSWER = "filter_path=errors,error,status,items.*.status,items.*.error,items.*.result,items.*.failure_store"
 
 # Whether something exists. HEAD would do, but its answer cannot say why it is refused.
-_ERROR_ONLY = "?filter_path=error,status"
+_ALIASES = "?filter_path=error,status,*.aliases"
+_REQUIRE_ALIAS = "&require_alias=true"
+"""Or the server would create an index with the name of an alias that is gone, such as while it is being moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +90,13 @@ class Targets:
                     suggestion=f"Add {topic}:<resource>. A transformation may have renamed the topic.",
                 )
             is_alias = self._config.resource_usage in (keys.ALIAS_INDEX, keys.ALIAS_DATASTREAM)
-            self._check_exists(name, is_alias=is_alias)
-            return self._target(name, "&require_alias=true" if is_alias else "")
+            answer = self._existing(name, is_alias=is_alias)
+            return self._target(name, _REQUIRE_ALIAS if is_alias or _is_alias(answer, name) else "")
         if self._config.documents.is_stream:
             name = stream_name(self._config.stream_prefix, self._config.stream_namespace, topic)
         else:
             name = index_name(topic)
-        self._ensure_exists(name)
-        return self._target(name, "")
+        return self._target(name, _REQUIRE_ALIAS if self._ensure_exists(name) else "")
 
     def _target(self, name: str, options: str) -> Target:
         """The server waits for missing shards half as long as we wait for it, so that it can still name them."""
@@ -113,18 +114,22 @@ class Targets:
                 if not retry.pause():
                     raise
 
-    def _check_exists(self, name: str, *, is_alias: bool) -> None:
+    def _existing(self, name: str, *, is_alias: bool) -> Answer:
         path = f"/_alias/{quote(name, '')}" if is_alias else f"/{quote(name, '')}"
-        if self._call("GET", path + _ERROR_ONLY).status == HTTPStatus.NOT_FOUND:
+        answer = self._call("GET", path + _ALIASES)
+        if answer.status == HTTPStatus.NOT_FOUND:
             raise SearchError(
                 f"The {'alias' if is_alias else 'resource'} {name} of {keys.RESOURCE_MAPPING} does not exist.",
                 code="search.missing",
                 suggestion=f"Create it, or correct {keys.RESOURCE_MAPPING}.",
             )
+        return answer
 
-    def _ensure_exists(self, name: str) -> None:
-        if self._call("GET", f"/{quote(name, '')}{_ERROR_ONLY}").is_success:
-            return
+    def _ensure_exists(self, name: str) -> bool:
+        """Create what is missing; returns whether the name is that of an alias."""
+        found = self._call("GET", f"/{quote(name, '')}{_ALIASES}")
+        if found.is_success:
+            return _is_alias(found, name)
         documents = self._config.documents
         if documents.is_stream:
             what, answer = "create the data stream", self._call("PUT", f"/_data_stream/{quote(name, '')}")
@@ -142,6 +147,7 @@ class Targets:
             )
         if answer.is_success:
             self.created.append(name)
+        return False
 
     def _ensure_mapping(self, name: str, schema: Schema | None) -> None:
         path = f"/{quote(name, '')}/_mapping"
@@ -169,6 +175,12 @@ class Targets:
             )
         if not put.is_success:
             raise self._client.refused(f"create the mapping of {name} from the schema of the first record", put)
+
+
+def _is_alias(answer: Answer, name: str) -> bool:
+    """Whether a name that exists is that of an alias of indices."""
+    indices = answer.body.values() if answer.is_success and isinstance(answer.body, dict) else ()
+    return any(isinstance(index, dict) and name in index.get("aliases", {}) for index in indices)
 
 
 def index_name(topic: str) -> str:

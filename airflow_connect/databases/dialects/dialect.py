@@ -63,6 +63,10 @@ class DatabaseDialect:
         value = connection.exec_driver_sql(self.clock_statement).scalar_one()
         return self.utc(value)
 
+    def replayed_until(self, connection: Connection) -> datetime | None:
+        """Up to when a replica has the transactions of its primary, in UTC; None: it is no replica, or cannot tell."""
+        return None
+
     def utc(self, value: Any) -> datetime:
         """The value of `clock_statement` as an instant in UTC. Values without a zone are UTC."""
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))

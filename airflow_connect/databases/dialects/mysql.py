@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 _FETCH_TIMEOUT_S = 3600
+_EVERY_ROW = (1 << 64) - 1
 
 
 class MySqlDialect(DatabaseDialect):
@@ -35,9 +36,9 @@ class MySqlDialect(DatabaseDialect):
         return driver_connection.cursor(_streaming_cursor())
 
     def prepare(self, connection: Connection) -> None:
-        """TIMESTAMP columns, which are instants, arrive in UTC whatever the server's setting."""
+        """TIMESTAMP columns, which are instants, arrive in UTC, and results whole, whatever the server's settings."""
         self.note_zone(connection)
-        connection.exec_driver_sql("SET time_zone = '+00:00'")
+        connection.exec_driver_sql(f"SET time_zone = '+00:00', sql_select_limit = {_EVERY_ROW}")
         connection.commit()
 
     def prepare_reading(self, connection: Connection) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_connect.databases.dialects.dialect import DatabaseDialect
 
@@ -12,10 +13,21 @@ if TYPE_CHECKING:
     from airflow_connect.databases.urls import DatabaseAddress
 
 
+_REPLAYED = """
+SELECT coalesce(pg_last_xact_replay_timestamp(), (SELECT checkpoint_time FROM pg_control_checkpoint()))
+"""
+
+
 class PostgreSqlDialect(DatabaseDialect):
     """PostgreSQL, through psycopg."""
 
     name = "postgresql"
+    session_settings: ClassVar[tuple[str, ...]] = (
+        "SET TIME ZONE 'UTC'",
+        "SET datestyle = 'ISO'",
+        "SET extra_float_digits = 3",
+    )
+    """Values arrive whole, and times in UTC, whatever server, database or role are set to; pgjdbc does the same."""
     # Inside a transaction, current_timestamp is the transaction's beginning, which may be long ago.
     clock_statement = "SELECT clock_timestamp()"
     offset_statement = "SELECT extract(timezone FROM clock_timestamp())::int"
@@ -29,10 +41,19 @@ class PostgreSqlDialect(DatabaseDialect):
         return _driver_connection(connection).cursor(name="airflow_connect")
 
     def prepare(self, connection: Connection) -> None:
-        """Times with a zone arrive in UTC, whatever the server's setting."""
+        """See `session_settings`."""
         self.note_zone(connection)
-        connection.exec_driver_sql("SET TIME ZONE 'UTC'")
+        connection.exec_driver_sql("; ".join(self.session_settings))
         connection.commit()
+
+    def replayed_until(self, connection: Connection) -> datetime | None:
+        """The last transaction that was replayed, or the checkpoint from which the replica was started.
+
+        The clock of a replica goes on while it waits for transactions, and these have earlier times.
+        """
+        if not connection.exec_driver_sql("SELECT pg_is_in_recovery()").scalar_one():
+            return None
+        return self.utc(connection.exec_driver_sql(_REPLAYED).scalar_one())
 
     def prepare_reading(self, connection: Connection) -> None:
         """The transaction may be idle between two fetches for as long as the other side needs."""

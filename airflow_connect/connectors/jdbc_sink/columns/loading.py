@@ -146,15 +146,19 @@ class MySqlLoader(ColumnLoader):
             raise RowsNeededError
         head = _unescaped(self._statements.into(names)).encode()
         tail = b" " + _unescaped(self._statements.on_duplicate(names)).encode() if replaces else b""
-        most_bytes = min(STATEMENT_BYTES, max(1, _packet_bytes(connection) - len(head) - len(tail) - _PACKET_RESERVE))
+        packet_bytes = most_bytes_of(connection) - len(head) - len(tail)
+        most_bytes = min(STATEMENT_BYTES, max(1, packet_bytes - _PACKET_RESERVE))
         with driver.cursor() as cursor:
             for part in mysql_values.statements_of(rows, self._most_rows, most_bytes):
+                if len(part) > packet_bytes:
+                    raise RowsNeededError  # The server would close the connection, which names no row.
                 cursor.execute(b"".join((head, part, tail)))
         return 0  # No trigger of MySQL leaves a row out.
 
 
-def _packet_bytes(connection: Connection) -> int:
-    return int(connection.exec_driver_sql("SELECT @@max_allowed_packet").scalar_one())
+def most_bytes_of(connection: Connection) -> int:
+    """The size of the largest statement that MySQL or MariaDB takes."""
+    return int(connection.exec_driver_sql("SELECT @@max_allowed_packet").scalar_one()) - 2
 
 
 def _execute(cursor: Any, statement: str) -> None:

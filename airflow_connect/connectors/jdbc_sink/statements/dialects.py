@@ -65,6 +65,12 @@ class MySqlStatements(Statements):
     key_types: ClassVar[dict[Type, str]] = {Type.STRING: "VARCHAR(256)", Type.BYTES: "VARBINARY(1024)"}
     logical = logical_types("DECIMAL(65,{scale})", "DATE", "TIME(3)", "DATETIME(3)")
 
+    def type_of(self, field: SinkField) -> str:
+        """A text in a primary key is compared exactly: by default, `a` and `A` would be one row."""
+        found = super().type_of(field)
+        is_text = found == self.key_types[Type.STRING] and bool(self.key_collation)
+        return f"{found} CHARACTER SET utf8mb4 COLLATE {self.key_collation}" if is_text else found
+
     def upsert(self, names: Names) -> str:
         """INSERT ... ON DUPLICATE KEY UPDATE."""
         return f"{self.into(names)} ({','.join(self._markers(len(names.all)))}) {self.on_duplicate(names)}"

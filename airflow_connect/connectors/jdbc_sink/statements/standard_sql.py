@@ -40,6 +40,7 @@ class Statements:
         types: column types by Connect's type.
         logical: column types by the name of Connect's logical types.
         key_types: column types of the primary key, where they differ.
+        key_collation: of texts in a primary key that is created; "": the database's own.
     """
 
     types: ClassVar[dict[Type, str]] = {}
@@ -50,6 +51,7 @@ class Statements:
         """`marker`: how the n-th bound parameter is written, counted from 1; `holdlock`: for SQL Server."""
         self._marker = marker
         self._holdlock = holdlock
+        self.key_collation = ""
 
     def _markers(self, count: int, first: int = 1) -> list[str]:
         return [self._marker(first + n) for n in range(count)]

@@ -78,6 +78,7 @@ class Reading:
         config: of the source.
         database: with `connection`, open.
         end_us: upper bound of the run, by the database's clock, exclusive.
+        clock_us: that clock; only the driver of a run reads it.
         note: adds a sentence to the report.
         snapshot: in which ranges of tables are read, or None.
         progressed: called whenever the database has answered.
@@ -91,6 +92,7 @@ class Reading:
         """Prepare the connection for reading."""
         self.config, self.database, self.connection = config, database, connection
         self.end_us, self.note = end_us, note
+        self.clock_us = end_us + config.delay_ms * 1000
         self.snapshot: Snapshot | None = None
         self.progressed: Callable[[], None] = _nothing
         self.count: Callable[[str, int], None] = _nothing

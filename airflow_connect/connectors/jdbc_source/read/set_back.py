@@ -76,15 +76,14 @@ def check_clock(reading: Reading, name: str, offset_us: int | None) -> None:
     """Look at the database's clock in a mode with timestamps.
 
     Args:
-        reading: connected; its upper bound is the clock less `timestamp.delay.interval.ms`.
+        reading: connected; has the clock.
         name: of the table or query.
         offset_us: the latest timestamp that its offsets have, microseconds since the epoch; None: they have none.
 
     Raises:
         OffsetError: the clock is before it, by more than `timestamp.lookback.ms`.
     """
-    config = reading.config
-    clock_us = reading.end_us + config.delay_ms * 1000
+    config, clock_us = reading.config, reading.clock_us
     if offset_us is None or offset_us - config.lookback_ms * 1000 <= clock_us:
         return
     offset, clock = (reading.times.aware(moment).isoformat(timespec="milliseconds") for moment in (offset_us, clock_us))

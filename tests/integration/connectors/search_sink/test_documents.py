@@ -13,6 +13,7 @@ from airflow_connect.errors import DataError, SearchError
 from tests.devstack.opensearch import OpenSearchServer
 from tests.support.copies.jdbc_sink_tasks import record
 from tests.support.copies.search_sink import SearchTask, documents, search_sink
+from tests.support.servers.search_proxy import search_proxy
 
 pytestmark = pytest.mark.integration
 
@@ -151,6 +152,26 @@ def test_alias_must_exist_and_is_written_through(opensearch, unique_name):
     assert opensearch.request("PUT", f"/{index}", {"aliases": {unique_name: {}}})[0] == 200
     SearchTask(opensearch.url, "t", **config).write([record(0, {"n": 1}, topic="t")])
     assert documents(opensearch, index) == {"t+0+0": {"n": 1}}
+
+
+@pytest.mark.parametrize("usage", ["", "index"])
+def test_alias_that_is_removed_during_a_run_is_not_replaced_by_an_index(opensearch, unique_name, usage):
+    """Such as by whoever moves it with two requests, or between them: the topic has the name of the alias."""
+    index = f"{unique_name}-1"
+    assert opensearch.request("PUT", f"/{index}", {"aliases": {unique_name: {}}})[0] == 200
+    mapped = {"topic_to_external_resource_mapping": f"{unique_name}:{unique_name}"}
+    more = {"external_resource_usage": usage, **mapped} if usage else {}
+
+    def removed(number, _path):
+        if number == 2:
+            assert opensearch.request("DELETE", f"/{index}/_alias/{unique_name}")[0] == 200
+
+    with search_proxy(opensearch.ports[0], removed) as proxy:
+        task = SearchTask(proxy.url, unique_name, key_ignore="true", batch_size="1", max_in_flight_requests="1", **more)
+        with pytest.raises(SearchError, match="is not an alias"):
+            task.write([record(n, {"n": n}, topic=unique_name) for n in range(2)])
+    assert opensearch.request("GET", f"/{unique_name}")[0] == 404
+    assert documents(opensearch, index) == {f"{unique_name}+0+0": {"n": 0}}
 
 
 @pytest.mark.parametrize("usage", ["datastream", "alias_datastream"])

@@ -243,3 +243,16 @@ def test_no_change_is_missed(tmp_path_factory: pytest.TempPathFactory, rounds: l
             assert {number: seen.get(number) for number in rows} == rows
             assert runs.run().records == []
             assert all(one.rows <= 6 for one in changed.ranges_of(runs.offset(RANGES), ""))
+
+
+def test_runs_that_send_all_rows_in_between_leave_no_hashes(database: Database) -> None:
+    """The row goes back to what its hash stands for, but the topic has what was sent in between."""
+    insert(database, 1)
+    runs = copies(database)
+    runs.run()
+    database.execute("UPDATE orders SET name = 'b'")
+    runs.config["bulk.changed.only"] = "false"
+    assert [value["name"] for value in runs.run().values] == ["b"]
+    database.execute("UPDATE orders SET name = 'a'")
+    runs.config["bulk.changed.only"] = "true"
+    assert [value["name"] for value in runs.run().values] == ["a"]

@@ -1,0 +1,59 @@
+"""A row that the database refuses for its own sake is a dead letter, whatever code the refusal has."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_connect.api import schema as s
+from airflow_connect.errors import DatabaseError
+from tests.support.servers.databases import Database
+from tests.support.values.jdbc_columns import ColumnRun
+
+pytestmark = pytest.mark.integration
+ORDER = s.struct(("n", s.INT64), ("note", s.OPTIONAL_STRING))
+ROWS_AND_COLUMNS = pytest.mark.parametrize("count", [3, 700])
+
+
+@ROWS_AND_COLUMNS
+@pytest.mark.parametrize(
+    "refusal", ["RAISE EXCEPTION 'no' USING ERRCODE = 'SHOP1'", "ASSERT false", "RAISE no_data_found"]
+)
+def test_trigger_of_postgresql_with_an_error_code_of_its_own(
+    postgresql_database: Database, refusal: str, count: int
+) -> None:
+    body = f"BEGIN IF NEW.n = 1 THEN {refusal}; END IF; RETURN NEW; END"
+    postgresql_database.execute(
+        "CREATE TABLE orders (n BIGINT, note TEXT)",
+        f"CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ {body} $$",
+        "CREATE TRIGGER refuse BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION refuse()",
+    )
+    copied = ColumnRun(postgresql_database, ORDER, errors_tolerance="all").copy([{"n": n} for n in range(count)])
+    assert (copied.letters, copied.report.written) == ([1], count - 1)
+
+
+@ROWS_AND_COLUMNS
+def test_row_without_a_partition_of_mariadb(mariadb_database: Database, count: int) -> None:
+    mariadb_database.execute(
+        f"CREATE TABLE orders (n BIGINT, note TEXT) PARTITION BY RANGE (n) (PARTITION p VALUES LESS THAN ({count - 1}))"
+    )
+    copied = ColumnRun(mariadb_database, ORDER, errors_tolerance="all").copy([{"n": n} for n in range(count)])
+    assert (copied.letters, copied.report.written) == ([count - 1], count - 1)
+
+
+@ROWS_AND_COLUMNS
+def test_row_that_is_larger_than_a_packet_of_mariadb(mariadb_database: Database, count: int) -> None:
+    """The server closes the connection, in each try, of each run: it names no row."""
+    mariadb_database.execute("CREATE TABLE orders (n BIGINT, note LONGTEXT)")
+    ((most_bytes,),) = mariadb_database.rows("SELECT @@max_allowed_packet")
+    values = [{"n": n, "note": "x" * (most_bytes if n == 1 else n)} for n in range(count)]
+    copied = ColumnRun(mariadb_database, ORDER, errors_tolerance="all").copy(values)
+    assert (copied.letters, copied.report.written) == ([1], count - 1)
+
+
+def test_constraint_of_sqlite_that_ends_the_transaction_is_named(sqlite_database: Database) -> None:
+    sqlite_database.execute("CREATE TABLE orders (n BIGINT, note TEXT UNIQUE ON CONFLICT ROLLBACK)")
+    values = [{"n": n, "note": f"{n % 2}"} for n in range(3)]
+    with pytest.raises(DatabaseError, match="ended the transaction, because it is declared with ROLLBACK") as caught:
+        ColumnRun(sqlite_database, ORDER, errors_tolerance="all").copy(values)
+    assert caught.value.code == "database.constraint" and "orders-0@0 to orders-0@2" in caught.value.message
+    assert sqlite_database.rows("SELECT n FROM orders") == []

@@ -1,0 +1,47 @@
+"""What a server, a database or a user sets for sessions changes neither rows nor values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_connect.databases.dialects.mysql import MySqlDialect
+from tests.support.copies.jdbc_source import Copies
+from tests.support.servers.databases import Database
+
+pytestmark = pytest.mark.integration
+SETTINGS = ("extra_float_digits = 0", "datestyle = 'German'")
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+def test_values_of_postgresql_are_whole(postgresql_database: Database, columnar: bool) -> None:
+    database = postgresql_database
+    ((name,),) = database.rows("SELECT current_database()")
+    database.execute(
+        "CREATE TABLE a (id int PRIMARY KEY, number float8, day date, moment timestamptz NOT NULL)",
+        "INSERT INTO a VALUES (1, 0.1::float8 + 0.2::float8, '2026-02-01', '2026-02-01 05:06:07.123456+00')",
+        *(f"ALTER DATABASE {name} SET {setting}" for setting in SETTINGS),
+    )
+    config = {"connection.url": database.jdbc_url, "mode": "timestamp", "timestamp.column.name": "moment"}
+    (value,) = Copies(config, columnar=columnar).run().values
+    assert value == {"id": 1, "number": 0.1 + 0.2, "day": 20485, "moment": 1769922367123}
+
+
+@pytest.mark.parametrize("mode", ["bulk", "incrementing", "timestamp"])
+def test_results_of_mariadb_are_whole(mariadb_database: Database, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`sql_select_limit` ends every result without an error, also in the middle of equal timestamps."""
+    mariadb_database.execute(
+        "CREATE TABLE a (id INT PRIMARY KEY, changed DATETIME NOT NULL)",
+        "INSERT INTO a SELECT seq, '2026-02-01 00:00:00' FROM seq_1_to_5",
+    )
+    own = MySqlDialect.connect_arguments
+
+    def limited(self: MySqlDialect, address: Any) -> dict[str, Any]:
+        return {**own(self, address), "init_command": "SET sql_select_limit = 2"}
+
+    monkeypatch.setattr(MySqlDialect, "connect_arguments", limited)
+    config = {"connection.url": mariadb_database.jdbc_url, "mode": mode}
+    config |= {"incrementing.column.name": "id", "timestamp.column.name": "changed"} if mode != "bulk" else {}
+    config = {key: value for key, value in config.items() if "." not in key or mode in key or "url" in key}
+    assert Copies(config).run().ids() == [1, 2, 3, 4, 5]
