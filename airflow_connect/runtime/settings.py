@@ -10,6 +10,8 @@ from airflow_connect.api.sink_roles import RoleContext
 
 if TYPE_CHECKING:
     from airflow_connect.api.sink_roles import ErrorHandling
+    from airflow_connect.config.resolved.loading import ResolvedConfig
+    from airflow_connect.config.resolved.source import ResolvedSourceConfig
     from airflow_connect.exactly_once.guarantee import Guarantee
 
 
@@ -57,6 +59,7 @@ class TaskSettings:
     Attributes:
         connector: the connector's configuration, resolved.
         worker: the worker's configuration.
+        resolved: both of them, checked and typed by the driver; tasks do not parse them again.
         aws: credentials of an Airflow connection, or {}.
         run_id: identity of the run.
         now_ms: the run's frozen clock.
@@ -70,6 +73,7 @@ class TaskSettings:
 
     connector: Mapping[str, str] = field(repr=False)
     worker: Mapping[str, Any] = field(repr=False)
+    resolved: ResolvedConfig | ResolvedSourceConfig | None = field(default=None, repr=False)
     aws: Mapping[str, str] = field(default_factory=dict, repr=False)
     run_id: str = ""
     now_ms: int = 0

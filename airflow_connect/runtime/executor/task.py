@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.config import plugins
-from airflow_connect.config.resolved.loading import load_connector_config
+from airflow_connect.config.resolved.loading import ResolvedConfig
 from airflow_connect.documents.run import TaskPlan, TaskReport, with_sizes
 from airflow_connect.errors import UnencodableError
 from airflow_connect.kafka.clients.settings import consumer_config
@@ -72,7 +72,8 @@ class _CopyMode:
 
 def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, mode: _CopyMode) -> TaskReport:
     started = time.monotonic()
-    config = load_connector_config(settings.connector, settings.worker)
+    config = settings.resolved
+    assert isinstance(config, ResolvedConfig)
     policy = ErrorPolicy(config.connector.name, plan.task, config.connector.errors, plan.max_dead_letter_bytes)
     context = settings.task_context(plan.task, PutErrors(policy, config.connector.errors))
     connector = plugins.load(config.connector.connector)

@@ -158,6 +158,7 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
         return TaskSettings(
             connector=self.resolved.connector.raw,
             worker=dict(self.worker),
+            resolved=self.resolved,
             aws=dict(self.spec.aws),
             run_id=self.run_id,
             now_ms=now_ms,

@@ -98,6 +98,7 @@ class SourceConfiguration(CheckedConfiguration[ResolvedSourceConfig]):
         return TaskSettings(
             connector=connector.raw,
             worker=dict(self.worker),
+            resolved=self.resolved,
             aws=dict(self.spec.aws),
             run_id=self.run_id,
             now_ms=now_ms,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.config import plugins
 from airflow_connect.config.keys import source as source_keys
-from airflow_connect.config.resolved.source import ResolvedSourceConfig, load_source_config
+from airflow_connect.config.resolved.source import ResolvedSourceConfig
 from airflow_connect.documents.run import TaskPlan, TaskReport
 from airflow_connect.errors import ConnectError, FencedError, TaskFailedError
 from airflow_connect.exactly_once.task_transaction import delivery_of
@@ -105,7 +105,8 @@ class _Work:
     def of(cls, settings: TaskSettings, task: int, attempt: int) -> _Work:
         if settings.source is None:
             raise TypeError("A task of a source needs the settings of a source.")
-        config = load_source_config(settings.connector, settings.worker)
+        config = settings.resolved
+        assert isinstance(config, ResolvedSourceConfig)
         return cls(settings, settings.source, task, attempt, config, settings.worker)
 
     def run(self) -> TaskReport:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from airflow_connect import errors
 from airflow_connect.api.offsets import OffsetRange
 from airflow_connect.api.staging import StagedFile
+from airflow_connect.config.resolved.loading import load_connector_config
 from airflow_connect.documents.run import PartitionReport, TaskPlan, TaskReport
 from airflow_connect.errors import (
     ConnectError,
@@ -104,8 +105,12 @@ class HashableDict(dict):
 
 def test_own_defect_is_a_row_and_its_traceback_is_logged_by_the_driver(monkeypatch, caplog):
     # A function in C leaves no frame of the test in the traceback.
-    monkeypatch.setattr(executor, "load_connector_config", operator.getitem)
-    settings = replace(SETTINGS, worker=HashableDict({"sasl.password": "hunter2-of-the-test"}))
+    monkeypatch.setattr(executor, "consumer_config", operator.getitem)
+    connector = {"name": "c", "connector.class": "FileStreamSink", "topics": "t", "value.converter": "StringConverter"}
+    resolved = load_connector_config(connector, {"bootstrap.servers": "h:1", "key.converter": "StringConverter"})
+    secret = HashableDict({"sasl.password": "hunter2-of-the-test"})
+    resolved = replace(resolved, connector=replace(resolved.connector, raw=secret))
+    settings = replace(SETTINGS, worker=secret, resolved=resolved)
     (row,) = task_function(settings, plans(1))(iter([pa.record_batch({"id": pa.array([0], pa.int64())})]))
 
     with pytest.raises(InternalError, match=r"Internal error in connector c, please report it: KeyError: ") as caught:
