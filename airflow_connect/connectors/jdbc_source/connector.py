@@ -172,6 +172,11 @@ class JdbcSourceConnector(SourceConnector):
         times, delay_us = LocalTimes(self._typed.connection.zone), self._typed.delay_ms * 1000
         clock = database.dialect.current_time(connection)
         until = self._replayed_until(database, connection) if self._typed.uses_timestamps else None
+        if until is None and self._typed.uses_timestamps and database.dialect.refuses_writes(connection):
+            self.context.note(
+                "The database is set to read only, so it may be a replica. If it is behind, rows may be missed: set"
+                " timestamp.delay.interval.ms to more than it may be behind, or read from the primary."
+            )
         if until is None or until >= clock:
             return times.instant_us(clock), times.instant_us(clock) - delay_us
         replayed, now = (moment.isoformat(timespec="milliseconds") for moment in (until, clock))

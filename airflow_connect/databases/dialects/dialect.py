@@ -67,6 +67,10 @@ class DatabaseDialect:
         """Up to when a replica has the transactions of its primary, in UTC; None: it is no replica, or cannot tell."""
         return None
 
+    def refuses_writes(self, connection: Connection) -> bool:
+        """Whether the server is set to read only, as replicas are that do not say up to when they have transactions."""
+        return False
+
     def utc(self, value: Any) -> datetime:
         """The value of `clock_statement` as an instant in UTC. Values without a zone are UTC."""
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))

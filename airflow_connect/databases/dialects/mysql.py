@@ -41,6 +41,10 @@ class MySqlDialect(DatabaseDialect):
         connection.exec_driver_sql(f"SET time_zone = '+00:00', sql_select_limit = {_EVERY_ROW}")
         connection.commit()
 
+    def refuses_writes(self, connection: Connection) -> bool:
+        """`read_only`. How far behind a replica is, only users with a privilege of their own may ask."""
+        return str(connection.exec_driver_sql("SELECT @@global.read_only").scalar_one()).upper() not in ("0", "OFF")
+
     def prepare_reading(self, connection: Connection) -> None:
         """The server waits longer than a minute for rows to be fetched, as Connector/J asks it to."""
         connection.exec_driver_sql(f"SET SESSION net_write_timeout = {_FETCH_TIMEOUT_S}")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_connect.databases.dialects import postgresql
+from tests.devstack.mariadb import INITIAL_DATABASE, MariaDbServer
 from tests.devstack.postgresql import PostgresServer
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database
@@ -52,3 +53,18 @@ def test_replica_that_does_not_say_what_it_has_is_named(replica: Database, monke
     monkeypatch.setattr(postgresql, "_REPLAYED", "SELECT not_supported_here()")
     runs = Copies({"connection.url": replica.jdbc_url, "mode": "timestamp", **MODES["timestamp"]})
     assert any("does not say up to when it has the transactions" in note for note in runs.run().notes)
+
+
+def test_read_only_server_of_mariadb_may_be_a_replica() -> None:
+    with MariaDbServer.start(None) as server:
+        database = Database("mysql", server.url, server.jdbc_url_of(INITIAL_DATABASE))
+        database.execute(
+            "CREATE TABLE a (id int PRIMARY KEY, changed timestamp NOT NULL)",
+            "INSERT INTO a VALUES (1, CURRENT_TIMESTAMP - INTERVAL 1 HOUR)",
+        )
+        runs = Copies({"connection.url": database.jdbc_url, "mode": "timestamp", **MODES["timestamp"]})
+        first = runs.run()
+        database.execute("SET GLOBAL read_only = 1")
+        told = "The database is set to read only, so it may be a replica."
+        assert first.ids() == [1] and not any(note.startswith(told) for note in first.notes)
+        assert any(note.startswith(told) for note in runs.run().notes)
