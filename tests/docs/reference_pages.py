@@ -111,7 +111,7 @@ PAGES = (
         "Keys of Kafka Connect and of Confluent's Elasticsearch sink keep their names, defaults and checks."
         " `key.ignore.id.strategy` is a key of Aiven's OpenSearch sink. `connection.api.key` and the group Run are"
         " additions.",
-        "airflow_connect.connectors.search_sink.keys:config_def",
+        "airflow_connect.connectors.search_sink.config:SearchSinkConfig.config_def",
     ),
     Page(
         "docs/connectors/jdbc-sink.reference.md",

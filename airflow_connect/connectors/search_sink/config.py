@@ -6,11 +6,12 @@ import base64
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
 from urllib.parse import urlsplit
 
 from airflow_connect.connectors.search_sink import keys
 from airflow_connect.connectors.search_sink.conflicts import Versions
+from airflow_connect.connectors.search_sink.keys import SearchKeys
 from airflow_connect.registry.tls import tls_context
 from airflow_connect.retrying import Backoff, Jitter
 
@@ -53,58 +54,35 @@ class ConnectionConfig:
     tls: ssl.SSLContext | None
 
     @classmethod
-    def from_parsed(cls, parsed: Mapping[str, Any]) -> ConnectionConfig:
+    def of(cls, config: SearchKeys) -> ConnectionConfig:
         """Read the keys of the connection.
 
         Raises:
             ConfigError: a PEM file cannot be used.
         """
-        urls = [url if "://" in url else f"http://{url}" for url in parsed[keys.URL]]
+        urls = [url if "://" in url else f"http://{url}" for url in config.urls]
         is_secure = any(url.startswith("https:") for url in urls)
         tls = None
-        if is_secure and parsed[keys.SECURITY_PROTOCOL].lower() == "ssl":
-            tls = tls_context(parsed, keys.SSL)
+        if is_secure and config.security_protocol == "ssl":
+            tls = tls_context(config.parsed, keys.SSL)
         elif is_secure:
             tls = ssl.create_default_context()
         return cls(
             nodes=tuple(dict.fromkeys(_address(url, is_secure=is_secure) for url in urls)),
-            authorization=_authorization(parsed),
-            proxy=f"http://{parsed[keys.PROXY_HOST]}:{parsed[keys.PROXY_PORT]}" if parsed[keys.PROXY_HOST] else "",
-            proxy_authorization=_proxy_authorization(parsed),
-            compresses=parsed[keys.COMPRESSION],
-            connect_timeout_s=parsed[keys.CONNECT_TIMEOUT_MS] / 1000 or None,
+            authorization=_authorization(config),
+            proxy=f"http://{config.proxy_host}:{config.proxy_port}" if config.proxy_host else "",
+            proxy_authorization=_proxy_authorization(config),
+            compresses=config.compresses,
+            connect_timeout_s=config.connect_timeout_ms / 1000 or None,
             # Without a limit of its own a request may take as long as all of them: it must not outlive its task.
-            read_timeout_s=(parsed[keys.READ_TIMEOUT_MS] or parsed[keys.FLUSH_TIMEOUT_MS]) / 1000,
-            in_flight=parsed[keys.IN_FLIGHT],
+            read_timeout_s=(config.read_timeout_ms or config.flush_timeout_ms) / 1000,
+            in_flight=config.in_flight,
             tls=tls,
         )
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentConfig:
-    """How records become documents.
-
-    Attributes:
-        id_strategy: how ids are made; see `ids_of`.
-        ignores_key_of: topics for which `key.ignore` is true in any case.
-        ignores_schema: `schema.ignore`; `ignores_schema_of`: topics for which it is true in any case.
-        on_null: `ignore`, `delete` or `fail`.
-        timestamp_fields: `data.stream.timestamp.field`.
-    """
-
-    ignores_key: bool
-    id_strategy: str
-    ignores_key_of: frozenset[str]
-    ignores_schema: bool
-    ignores_schema_of: frozenset[str]
-    compacts_maps: bool
-    on_null: str
-    version_header: str
-    upserts: bool
-    generates_ids: bool
-    is_stream: bool
-    timestamp_fields: tuple[str, ...]
-    conflict_retries: int
+class DocumentConfig(SearchKeys):
+    """How records become documents."""
 
     def ids_of(self, topic: str) -> str:
         """What the ids of a topic's documents are: one of `BY_OFFSET`, `BY_KEY` and `BY_SERVER`."""
@@ -135,96 +113,49 @@ class DocumentConfig:
         used = {self.ids_of(""), *map(self.ids_of, self.ignores_key_of)}
         return keys.BY_SERVER not in used and not (self.upserts and keys.BY_KEY in used)
 
-    @classmethod
-    def from_parsed(cls, parsed: Mapping[str, Any]) -> DocumentConfig:
-        """Read the keys about documents."""
-        return cls(
-            ignores_key=parsed[keys.IGNORE_KEY],
-            id_strategy=parsed[keys.ID_STRATEGY].lower(),
-            ignores_key_of=frozenset(parsed[keys.IGNORE_KEY_TOPICS]),
-            ignores_schema=parsed[keys.IGNORE_SCHEMA],
-            ignores_schema_of=frozenset(parsed[keys.IGNORE_SCHEMA_TOPICS]),
-            compacts_maps=parsed[keys.COMPACT_MAPS],
-            on_null=parsed[keys.NULL_VALUES].lower(),
-            version_header=parsed[keys.VERSION_HEADER] or "",
-            upserts=parsed[keys.WRITE_METHOD].lower() == keys.UPSERT,
-            generates_ids=parsed[keys.GENERATED_IDS],
-            is_stream=keys.is_data_stream(parsed),
-            timestamp_fields=tuple(parsed[keys.STREAM_TIMESTAMP]),
-            conflict_retries=min(parsed[keys.IN_FLIGHT], 5),
-        )
+    @cached_property
+    def is_stream(self) -> bool:
+        """Whether documents go to data streams."""
+        return keys.is_data_stream(self.parsed)
+
+    @property
+    def conflict_retries(self) -> int:
+        """How often the server tries an update again, if another one came between."""
+        return min(self.in_flight, 5)
 
 
-@dataclass(frozen=True, slots=True)
-class BulkConfig:
-    """Bounds of requests: records, bytes, and milliseconds. `bulk_bytes` is None without a limit."""
+class SearchSinkConfig(DocumentConfig):
+    """Configuration of one sink."""
 
-    batch_size: int
-    bulk_bytes: int | None
-    in_flight: int
-    buffered: int
-    linger_ms: int
-    flush_timeout_ms: int
-    retries: int
-    backoff_ms: int
+    @cached_property
+    def connection(self) -> ConnectionConfig:
+        """How to reach the server.
+
+        Raises:
+            ConfigError: a PEM file cannot be used.
+        """
+        return ConnectionConfig.of(self)
 
     @property
     def backoff(self) -> Backoff:
         """The pauses between repetitions."""
         return Backoff(self.backoff_ms / 1000, LONGEST_PAUSE_S, Jitter.HALF)
 
+    @property
+    def most_bytes(self) -> int | None:
+        """Of a request; None: no limit."""
+        return None if self.bulk_bytes < 0 else self.bulk_bytes
 
-@dataclass(frozen=True, slots=True)
-class SearchSinkConfig:
-    """Configuration of one sink.
+    @cached_property
+    def resources(self) -> Mapping[str, str]:
+        """Topic to existing resource; empty: resources are named after topics, and created."""
+        pairs = (entry.split(":", 1) for entry in self.resource_mapping)
+        return {topic.strip(): resource.strip() for topic, resource in pairs}
 
-    Attributes:
-        resources: topic to existing resource; empty: resources are named after topics, and created.
-        resource_usage: what kind of resource that is.
-        stream_prefix, stream_namespace: of names of data streams, if `documents.is_stream`.
-        drops_invalid: `drop.invalid.message`.
-        on_malformed: `ignore`, `warn` or `fail`.
-    """
-
-    connection: ConnectionConfig
-    documents: DocumentConfig
-    bulks: BulkConfig
-    resources: Mapping[str, str]
-    resource_usage: str
-    stream_prefix: str
-    stream_namespace: str
-    drops_invalid: bool
-    on_malformed: str
-
-    @classmethod
-    def from_config(cls, raw: Mapping[str, str]) -> SearchSinkConfig:
-        """Read a connector configuration.
-
-        Raises:
-            ConfigError: a key is wrong.
-        """
-        parsed = keys.config_def().parse(raw)
-        bulk_bytes = parsed[keys.BULK_BYTES]
-        return cls(
-            connection=ConnectionConfig.from_parsed(parsed),
-            documents=DocumentConfig.from_parsed(parsed),
-            bulks=BulkConfig(
-                batch_size=parsed[keys.BATCH_SIZE],
-                bulk_bytes=None if bulk_bytes < 0 else bulk_bytes,
-                in_flight=parsed[keys.IN_FLIGHT],
-                buffered=parsed[keys.BUFFERED],
-                linger_ms=parsed[keys.LINGER_MS],
-                flush_timeout_ms=parsed[keys.FLUSH_TIMEOUT_MS],
-                retries=parsed[keys.MAX_RETRIES],
-                backoff_ms=parsed[keys.BACKOFF_MS],
-            ),
-            resources=keys.resources(parsed),
-            resource_usage=parsed[keys.RESOURCE_USAGE].lower(),
-            stream_prefix=f"{parsed[keys.STREAM_TYPE].lower()}-{parsed[keys.STREAM_DATASET]}",
-            stream_namespace=parsed[keys.STREAM_NAMESPACE],
-            drops_invalid=parsed[keys.DROP_INVALID],
-            on_malformed=parsed[keys.MALFORMED].lower(),
-        )
+    @property
+    def stream_prefix(self) -> str:
+        """Of the names of data streams, if `is_stream`."""
+        return f"{self.stream_type}-{self.stream_dataset}"
 
 
 def _address(url: str, *, is_secure: bool) -> NodeAddress:
@@ -234,18 +165,18 @@ def _address(url: str, *, is_secure: bool) -> NodeAddress:
     return NodeAddress(scheme, parts.hostname or "", parts.port or (443 if is_secure else 80), parts.path.rstrip("/"))
 
 
-def _authorization(parsed: Mapping[str, Any]) -> str:
-    if parsed[keys.API_KEY] is not None:
-        return f"ApiKey {parsed[keys.API_KEY].value}"
-    if parsed[keys.USERNAME] is None:
+def _authorization(config: SearchKeys) -> str:
+    if config.api_key is not None:
+        return f"ApiKey {config.api_key.value}"
+    if config.username is None or config.password is None:
         return ""
-    return _basic(parsed[keys.USERNAME], parsed[keys.PASSWORD].value)
+    return _basic(config.username, config.password.value)
 
 
-def _proxy_authorization(parsed: Mapping[str, Any]) -> str:
-    if not parsed[keys.PROXY_USERNAME] or parsed[keys.PROXY_PASSWORD] is None:
+def _proxy_authorization(config: SearchKeys) -> str:
+    if not config.proxy_username or config.proxy_password is None:
         return ""
-    return _basic(parsed[keys.PROXY_USERNAME], parsed[keys.PROXY_PASSWORD].value)
+    return _basic(config.proxy_username, config.proxy_password.value)
 
 
 def _basic(username: str, password: str) -> str:

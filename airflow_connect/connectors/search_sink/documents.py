@@ -142,7 +142,7 @@ def no_value(record: SinkRecord) -> DataError:
     return DataError(
         f"The record at {record.where} has no value.",
         code="search.null_value",
-        suggestion=f"{keys.NULL_VALUES}={keys.IGNORE} drops such records, {keys.DELETE} deletes documents.",
+        suggestion=f"{keys.Keys.on_null}={keys.IGNORE} drops such records, {keys.DELETE} deletes documents.",
     )
 
 
@@ -182,7 +182,7 @@ def _wrong_key(record: SinkRecord, what: str) -> DataError:
     return DataError(
         f"The key at {record.where} {what}, and cannot be the id of a document.",
         code="search.key",
-        suggestion=f"Use keys that are text or whole numbers, or set {keys.IGNORE_KEY}=true.",
+        suggestion=f"Use keys that are text or whole numbers, or set {keys.Keys.ignores_key}=true.",
     )
 
 
@@ -194,7 +194,7 @@ def _version_in(record: SinkRecord, header: str) -> int:
         raise DataError(
             f"The header {header} at {record.where} holds no whole number.",
             code="search.version_header",
-            suggestion=f"Correct the producer, or remove {keys.VERSION_HEADER}.",
+            suggestion=f"Correct the producer, or remove {keys.Keys.version_header}.",
         ) from None
 
 

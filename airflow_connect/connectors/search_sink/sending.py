@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.connectors.search_sink.bulks import Bulk
     from airflow_connect.connectors.search_sink.client import SearchClient
-    from airflow_connect.connectors.search_sink.config import BulkConfig
+    from airflow_connect.connectors.search_sink.config import SearchSinkConfig
 
 FEWEST_IN_BULK = 50
 """Documents. Requests to an overloaded server become no smaller than this, but for those that fail twice."""
@@ -59,11 +59,11 @@ class Pace:
 class BulkSender:
     """Sends requests from threads of its own. Its methods are for one thread: the task's."""
 
-    def __init__(self, client: SearchClient, config: BulkConfig) -> None:
+    def __init__(self, client: SearchClient, config: SearchSinkConfig) -> None:
         """Starts no thread yet."""
         self._client = client
         self._config = config
-        self._bulk_bytes = config.bulk_bytes
+        self._bulk_bytes = config.most_bytes
         self._threads = ThreadPoolExecutor(config.in_flight, "search-bulk")
         self._changed = threading.Condition()
         self._ending = threading.Event()

@@ -9,7 +9,6 @@ from airflow_connect.api.sink import Delivery, SinkConnector, TopicChange
 from airflow_connect.connectors.search_sink.changes import change_note
 from airflow_connect.connectors.search_sink.client import SearchClient
 from airflow_connect.connectors.search_sink.config import DocumentConfig, SearchSinkConfig
-from airflow_connect.connectors.search_sink.keys import config_def
 from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 class ElasticsearchSinkConnector(SinkConnector):
     """`io.confluent.connect.elasticsearch.ElasticsearchSinkConnector`: records as documents."""
 
-    config_def = config_def()
+    config_def = SearchSinkConfig.config_def()
     task_class = "airflow_connect.connectors.search_sink.task:ElasticsearchSinkTask"
     delivery = Delivery.IDEMPOTENT
 
@@ -27,7 +26,7 @@ class ElasticsearchSinkConnector(SinkConnector):
     def delivery_for(cls, config: Mapping[str, str]) -> Delivery:
         """At least once if the server chooses ids, or if updates of the same key may overtake one another."""
         try:
-            documents = DocumentConfig.from_parsed(config_def().parse(config))
+            documents = DocumentConfig.from_config(config)
         except ConfigError:
             return cls.delivery  # The check of the configuration says what is wrong.
         return Delivery.IDEMPOTENT if documents.is_idempotent else Delivery.AT_LEAST_ONCE
@@ -43,7 +42,7 @@ class ElasticsearchSinkConnector(SinkConnector):
 
     def notes_on_changes(self, changes: Sequence[TopicChange]) -> Sequence[str]:
         """That the order of the records of a key, or the ids of documents, may not be what they were."""
-        documents = SearchSinkConfig.from_config(self.config).documents
+        documents = SearchSinkConfig.from_config(self.config)
         return tuple(note for change in changes if (note := change_note(change, documents)))
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]) -> bool:

@@ -75,7 +75,7 @@ class Targets:
         if target is None:
             target = self._found[topic] = self._prepared(topic)
         if has_value and topic not in self._mapped:
-            if self._config.documents.has_schema(topic):
+            if self._config.has_schema(topic):
                 self._ensure_mapping(target.name, schema)
             self._mapped.add(topic)
         return target
@@ -85,14 +85,14 @@ class Targets:
             name = self._config.resources.get(topic)
             if name is None:
                 raise DataError(
-                    f"The topic {topic} is not in {keys.RESOURCE_MAPPING}.",
+                    f"The topic {topic} is not in {keys.Keys.resource_mapping}.",
                     code="search.no_resource",
                     suggestion=f"Add {topic}:<resource>. A transformation may have renamed the topic.",
                 )
             is_alias = self._config.resource_usage in (keys.ALIAS_INDEX, keys.ALIAS_DATASTREAM)
             answer = self._existing(name, is_alias=is_alias)
             return self._target(name, _REQUIRE_ALIAS if is_alias or _is_alias(answer, name) else "")
-        if self._config.documents.is_stream:
+        if self._config.is_stream:
             name = stream_name(self._config.stream_prefix, self._config.stream_namespace, topic)
         else:
             name = index_name(topic)
@@ -106,7 +106,7 @@ class Targets:
 
     def _call(self, method: str, path: str, body: Any = None) -> Answer:
         """Send a request, and again while there is no answer; see `SearchClient.call`."""
-        retry = Retry(self._config.bulks.backoff, retries=self._config.bulks.retries)
+        retry = Retry(self._config.backoff, retries=self._config.retries)
         while True:
             try:
                 return self._client.call(method, path, body)
@@ -119,9 +119,9 @@ class Targets:
         answer = self._call("GET", path + _ALIASES)
         if answer.status == HTTPStatus.NOT_FOUND:
             raise SearchError(
-                f"The {'alias' if is_alias else 'resource'} {name} of {keys.RESOURCE_MAPPING} does not exist.",
+                f"The {'alias' if is_alias else 'resource'} {name} of {keys.Keys.resource_mapping} does not exist.",
                 code="search.missing",
-                suggestion=f"Create it, or correct {keys.RESOURCE_MAPPING}.",
+                suggestion=f"Create it, or correct {keys.Keys.resource_mapping}.",
             )
         return answer
 
@@ -130,7 +130,7 @@ class Targets:
         found = self._call("GET", f"/{quote(name, '')}{_ALIASES}")
         if found.is_success:
             return _is_alias(found, name)
-        documents = self._config.documents
+        documents = self._config
         if documents.is_stream:
             what, answer = "create the data stream", self._call("PUT", f"/_data_stream/{quote(name, '')}")
         else:
@@ -160,9 +160,9 @@ class Targets:
             raise SearchError(
                 f"The index {name} has no mapping, and none can be created, because the records have no schema.",
                 code="search.no_schema",
-                suggestion=f"Set {keys.IGNORE_SCHEMA}=true, create the mapping, or use a converter with schemas.",
+                suggestion=f"Set {keys.Keys.ignores_schema}=true, create the mapping, or use a converter with schemas.",
             )
-        mapping: Any = mapping_of(schema, compacts_maps=self._config.documents.compacts_maps)
+        mapping: Any = mapping_of(schema, compacts_maps=self._config.compacts_maps)
         if "properties" not in mapping:
             return  # The values are not documents, which is reported for each record.
         put = self._call("PUT", path, mapping)
@@ -171,7 +171,7 @@ class Targets:
                 f"The schema of the records has more fields than {name} may have: {put.reason}.",
                 code="search.mapping_limit",
                 suggestion="Raise index.mapping.total_fields.limit of the index, remove fields by ReplaceField, or"
-                f" create a mapping yourself, with dynamic=false, and set {keys.IGNORE_SCHEMA}=true.",
+                f" create a mapping yourself, with dynamic=false, and set {keys.Keys.ignores_schema}=true.",
             )
         if not put.is_success:
             raise self._client.refused(f"create the mapping of {name} from the schema of the first record", put)

@@ -45,7 +45,7 @@ class ElasticsearchSinkTask(SinkTask):
     @property
     def needs_keys(self) -> bool:  # type: ignore[override]
         """Whether the ids of some documents are keys."""
-        return self._config is not None and self._config.documents.may_use_keys
+        return self._config is not None and self._config.may_use_keys
 
     def start(self, config: Mapping[str, str]) -> None:
         """Read the configuration; does not connect yet.
@@ -56,9 +56,9 @@ class ElasticsearchSinkTask(SinkTask):
         """
         self._config = settings = SearchSinkConfig.from_config(self.context.run.config)
         self._client = SearchClient(settings.connection)
-        self._sender = BulkSender(self._client, settings.bulks)
+        self._sender = BulkSender(self._client, settings)
         self._targets = Targets(settings, self._client)
-        self._maker = DocumentMaker(settings.documents)
+        self._maker = DocumentMaker(settings)
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
         """Learn where the partitions end."""
@@ -78,14 +78,14 @@ class ElasticsearchSinkTask(SinkTask):
                     self.context.errant_record_reporter.report(record, error)
         now = time.monotonic()
         for waiting in list(self._waiting.values()):
-            if self._sender.is_idle and (now - waiting.since_s) * 1000 >= self._config.bulks.linger_ms:
+            if self._sender.is_idle and (now - waiting.since_s) * 1000 >= self._config.linger_ms:
                 self._send(waiting)
-        while sum(len(waiting.actions) for waiting in self._waiting.values()) > self._config.bulks.buffered:
+        while sum(len(waiting.actions) for waiting in self._waiting.values()) > self._config.buffered:
             self._send(max(self._waiting.values(), key=lambda waiting: len(waiting.actions)))
 
     def accepts_columns(self) -> bool:
         """Whether documents can be made of columns."""
-        return self._config is not None and has_columns(self._config.documents)
+        return self._config is not None and has_columns(self._config)
 
     def put_columns(self, batches: Sequence[RecordColumns]) -> bool:
         """Send documents made of columns; see `ColumnarSinkTask`.
@@ -96,7 +96,7 @@ class ElasticsearchSinkTask(SinkTask):
         self._report_answers()
         made: list[tuple[RecordColumns, Any]] = []
         for batch in batches:
-            actions = column_actions(self._config.documents, batch)
+            actions = column_actions(self._config, batch)
             if actions is None:
                 return False
             made.append((batch, actions))
@@ -154,7 +154,7 @@ class ElasticsearchSinkTask(SinkTask):
         assert self._sender is not None
         action = self._maker.action(record)
         if action is None:
-            self.context.leave_out(record, no_value(record) if self._config.documents.on_null == keys.IGNORE else None)
+            self.context.leave_out(record, no_value(record) if self._config.on_null == keys.IGNORE else None)
             return
         target = self._targets.of(record.topic, record.value_schema, has_value=record.value is not None)
         waiting = self._waiting.get(target)
@@ -171,7 +171,7 @@ class ElasticsearchSinkTask(SinkTask):
     def _limits(self) -> tuple[int, int | None]:
         """Maximum number of records and bytes of the next request."""
         assert self._config is not None and self._sender is not None
-        return min(self._sender.batch_size, self._config.bulks.buffered), self._sender.bulk_bytes
+        return min(self._sender.batch_size, self._config.buffered), self._sender.bulk_bytes
 
     def _send(self, waiting: Waiting) -> None:
         assert self._sender is not None
@@ -183,7 +183,7 @@ class ElasticsearchSinkTask(SinkTask):
         assert self._sender is not None and self._config is not None
         for conflict in self._sender.take_conflicts():
             place = conflict.place
-            if self._conflicts.add(conflict, self._config.documents.versions_of(place.renamed)):
+            if self._conflicts.add(conflict, self._config.versions_of(place.renamed)):
                 self.context.leave_out(SinkRecord(topic=place.topic, partition=place.partition, offset=place.offset))
         for record, error in self._sender.take_rejected():
             if self._config.on_malformed == keys.FAIL:

@@ -14,7 +14,6 @@ from airflow_connect.connectors.search_sink.bulks import column_bulks
 from airflow_connect.connectors.search_sink.columns import column_actions, has_columns
 from airflow_connect.connectors.search_sink.config import DocumentConfig
 from airflow_connect.connectors.search_sink.documents import DocumentMaker
-from airflow_connect.connectors.search_sink.keys import config_def
 from airflow_connect.connectors.search_sink.sink import ElasticsearchSinkConnector
 from airflow_connect.connectors.search_sink.targets import Target
 from airflow_connect.converters.json.documents import schemaless_lines
@@ -49,7 +48,7 @@ def settings(**config: str) -> DocumentConfig:
         "name": "s", "connector.class": "ElasticsearchSink", "topics": "orders", "connection.url": "h:1",
         **{name.replace("_", "."): value for name, value in config.items()},
     }  # fmt: skip
-    return DocumentConfig.from_parsed(config_def().parse(raw))
+    return DocumentConfig.from_config(raw)
 
 
 def check(config, values, schema, keys):

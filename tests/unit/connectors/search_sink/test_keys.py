@@ -44,7 +44,9 @@ def test_wrong_configurations_name_the_key(config, key):
 def test_pem_files_that_cannot_be_read_are_named():
     tls = {"connection.url": "https://h:9200", "elastic.security.protocol": "SSL"}
     with pytest.raises(ConfigError) as caught:
-        SearchSinkConfig.from_config(BASE | tls | {"elastic.https.ssl.truststore.location": "/none/ca.pem"})
+        _ = SearchSinkConfig.from_config(
+            BASE | tls | {"elastic.https.ssl.truststore.location": "/none/ca.pem"}
+        ).connection
     assert caught.value.config_path == "elastic.https.ssl.truststore.location"
 
 

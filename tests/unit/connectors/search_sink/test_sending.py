@@ -28,7 +28,7 @@ def sent(answer: Answer, count: int = 4) -> list[int]:
         raw = {"name": "s", "connector.class": "ElasticsearchSink", "topics": "t", "connection.url": server.url}
         config = SearchSinkConfig.from_config(raw)
         client = SearchClient(config.connection)
-        sender = BulkSender(client, config.bulks)
+        sender = BulkSender(client, config)
         try:
             sender.send(Bulk(Target("t", "/t/_bulk"), documents))
             sender.wait()
