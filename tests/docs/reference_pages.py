@@ -118,7 +118,7 @@ PAGES = (
         "JDBC sink: every configuration key",
         "Keys of Kafka Connect and of Confluent's JDBC sink keep their names, defaults and checks. The groups Run and"
         " Exactly once, and `behavior.on.null.values`, are additions.",
-        "airflow_connect.connectors.jdbc_sink.keys:config_def",
+        "airflow_connect.connectors.jdbc_sink.config:JdbcSinkConfig.config_def",
     ),
     Page(
         "docs/worker.reference.md",

@@ -24,6 +24,7 @@ from airflow_connect.api.schema import (
     struct,
 )
 from airflow_connect.connectors.jdbc_sink import keys
+from airflow_connect.connectors.jdbc_sink.keys import JdbcSinkKeys as Keys
 from airflow_connect.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def fields_of(
         raise SchemaError(
             f"No fields found using key and value schemas for table: {table}.",
             code="jdbc.no_fields",
-            suggestion=f"Check {keys.PK_MODE}, {keys.PK_FIELDS} and {keys.FIELDS_WHITELIST}.",
+            suggestion=f"Check {Keys.pk_mode}, {Keys.pk_fields} and {Keys.whitelist}.",
         )
     return tuple(found.values())
 
@@ -221,8 +222,8 @@ def _wrong(message: str) -> SchemaError:
     return SchemaError(
         f"{message}.",
         code="jdbc.primary_key",
-        suggestion=f"Check {keys.PK_MODE}, {keys.PK_FIELDS} and the converters.",
-        config_path=keys.PK_FIELDS,
+        suggestion=f"Check {Keys.pk_mode}, {Keys.pk_fields} and the converters.",
+        config_path=Keys.pk_fields.name,
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.connectors.jdbc_sink import keys
+from airflow_connect.connectors.jdbc_sink.keys import JdbcSinkKeys as Keys
 from airflow_connect.connectors.jdbc_sink.sessions import Marks, limited_waiting
 from airflow_connect.databases.failures import Failure, kind_of
 from airflow_connect.errors import AccessError, DatabaseError, FencedError
@@ -129,9 +129,9 @@ class OffsetsTable:
                 " may not create it.",
                 code="jdbc.offsets_table",
                 suggestion=f"Ask an administrator of the database to execute: {text}; and to grant SELECT, INSERT,"
-                f" UPDATE and DELETE. Or set {keys.OFFSETS_TABLE}= (empty), and insert.mode=upsert so that no row is"
+                f" UPDATE and DELETE. Or set {Keys.offsets_table}= (empty), and insert.mode=upsert so that no row is"
                 " written twice.",
-                config_path=keys.OFFSETS_TABLE,
+                config_path=Keys.offsets_table.name,
             ) from None
 
     def kept(
@@ -347,7 +347,7 @@ class OffsetsTable:
             f"A row of {self._name} appears and disappears all the time.",
             code="jdbc.offsets_table",
             suggestion="Another program deletes rows of this table; only this package may.",
-            config_path=keys.OFFSETS_TABLE,
+            config_path=Keys.offsets_table.name,
         )
 
 

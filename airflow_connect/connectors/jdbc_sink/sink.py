@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from airflow_connect.api.sink import Delivery, SinkConnector, TopicChange
 from airflow_connect.connectors.jdbc_sink import keys
 from airflow_connect.connectors.jdbc_sink.config import JdbcSinkConfig
-from airflow_connect.connectors.jdbc_sink.keys import OFFSETS_TABLE, config_def
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
@@ -19,14 +18,15 @@ _EPOCH = "epoch"
 class JdbcSinkConnector(SinkConnector):
     """`io.confluent.connect.jdbc.JdbcSinkConnector`: records as rows of tables."""
 
-    config_def = config_def()
+    config_def = JdbcSinkConfig.config_def()
     task_class = "airflow_connect.connectors.jdbc_sink.task:JdbcSinkTask"
     delivery = Delivery.TRANSACTIONAL
 
     @classmethod
     def delivery_for(cls, config: Mapping[str, str]) -> Delivery:
         """By the offsets table; without one, by rows that replace themselves; else at least once."""
-        if (config.get(OFFSETS_TABLE) or "").strip() or OFFSETS_TABLE not in config:
+        key = JdbcSinkConfig.offsets_table.name
+        if (config.get(key) or "").strip() or key not in config:
             return Delivery.TRANSACTIONAL
         parsed = {name: (config.get(name) or default).strip().lower() for name, default in _MODES.items()}
         replaces = parsed["insert.mode"] == "upsert" and parsed["pk.mode"] != "none"
@@ -45,7 +45,7 @@ class JdbcSinkConnector(SinkConnector):
             ConfigError: a key is wrong.
             MissingPackageError: the driver is not installed.
         """
-        JdbcSinkConfig.from_config(config)
+        _ = JdbcSinkConfig.from_config(config).connection
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         """The epoch of the run, which is claimed now: tasks of earlier runs can no longer write.

@@ -14,6 +14,7 @@ from airflow_connect.api.schema import DECIMAL, TIMESTAMP, Type
 from airflow_connect.connectors.jdbc_sink import keys
 from airflow_connect.connectors.jdbc_sink.coarse import changes, collations, declared_types, equal_keys, exact_collation
 from airflow_connect.connectors.jdbc_sink.fields import UNKNOWN, SinkField
+from airflow_connect.connectors.jdbc_sink.keys import JdbcSinkKeys as Keys
 from airflow_connect.connectors.jdbc_sink.statements.standard_sql import Names, Statements
 from airflow_connect.connectors.jdbc_sink.values import exact_number
 from airflow_connect.databases.failures import Failure, kind_of
@@ -165,7 +166,7 @@ class Tables:
         if missing and self._written and not self._is_whitelist_told:
             self._is_whitelist_told = True
             yield (
-                f"No record of this task has {', '.join(missing)}, which {keys.FIELDS_WHITELIST} names: no column was"
+                f"No record of this task has {', '.join(missing)}, which {Keys.whitelist} names: no column was"
                 " written for it. Is the name right?"
             )
         for where, found in self._coarse.items():
@@ -204,8 +205,8 @@ class Tables:
                 f"The table {table} has no unique index over {', '.join(sorted(key))}, so an upsert would insert a row"
                 " again instead of changing it.",
                 code="jdbc.unique_key",
-                suggestion=f"Add a primary key or a unique index over these columns, or correct {keys.PK_FIELDS}.",
-                config_path=keys.PK_FIELDS,
+                suggestion=f"Add a primary key or a unique index over these columns, or correct {Keys.pk_fields}.",
+                config_path=Keys.pk_fields.name,
             )
         return any(columns != key or not is_whole for columns, is_whole in known.unique.items())
 
@@ -221,10 +222,10 @@ class Tables:
         allowed = self._config.table_types | ({"TABLE"} if "PARTITIONED TABLE" in self._config.table_types else set())
         if kind not in allowed:
             raise DatabaseError(
-                f"{table} is a {kind.lower()}, but {keys.TABLE_TYPES} is {','.join(sorted(self._config.table_types))}.",
+                f"{table} is a {kind.lower()}, but {Keys.table_types} is {','.join(sorted(self._config.table_types))}.",
                 code="jdbc.table_type",
-                suggestion=f"Add {kind} to {keys.TABLE_TYPES}, or write to another table.",
-                config_path=keys.TABLE_TYPES,
+                suggestion=f"Add {kind} to {Keys.table_types}, or write to another table.",
+                config_path=Keys.table_types.name,
             )
         if self._config.offsets_table and engine and engine.lower() not in _TRANSACTIONAL_ENGINES:
             raise DatabaseError(
@@ -232,8 +233,8 @@ class Tables:
                 " written exactly once.",
                 code="jdbc.storage_engine",
                 suggestion="Convert it: ALTER TABLE ... ENGINE=InnoDB. Or remove the offsets table"
-                f" ({keys.OFFSETS_TABLE}=), which delivers at least once.",
-                config_path=keys.OFFSETS_TABLE,
+                f" ({Keys.offsets_table}=), which delivers at least once.",
+                config_path=Keys.offsets_table.name,
             )
         with self._database.failures(f"look up the table {table}"):
             place = (connection, self._database.dialect.name, self._database.quoting, table)
@@ -271,8 +272,8 @@ class Tables:
             raise SchemaError(
                 f"Table {table} is missing and auto-creation is disabled.",
                 code="jdbc.missing_table",
-                suggestion=f"Create it, or set {keys.AUTO_CREATE}=true, or correct {keys.TABLE_NAME_FORMAT}.",
-                config_path=keys.AUTO_CREATE,
+                suggestion=f"Create it, or set {Keys.creates}=true, or correct {Keys.table_format}.",
+                config_path=Keys.creates.name,
             )
         if not fields:
             raise SchemaError(
@@ -299,8 +300,8 @@ class Tables:
             raise SchemaError(
                 f"Table {table} is missing fields ({names}) and auto-evolution is disabled.",
                 code="jdbc.missing_column",
-                suggestion=f"Add the columns, or set {keys.AUTO_EVOLVE}=true, or {keys.FIELDS_WHITELIST}.",
-                config_path=keys.AUTO_EVOLVE,
+                suggestion=f"Add the columns, or set {Keys.evolves}=true, or {Keys.whitelist}.",
+                config_path=Keys.evolves.name,
             )
         for field in missing:
             if not field.is_optional and not field.has_default:
@@ -328,7 +329,7 @@ class Tables:
                 f" {_PG_NAME_BYTES} bytes: {', '.join(long)[:500]}.",
                 code="database.name",
                 suggestion="Give the field another name with the transformation ReplaceField, or the topic with"
-                f" RegexRouter or {keys.TABLE_NAME_FORMAT}.",
+                f" RegexRouter or {Keys.table_format}.",
             )
 
     def _refuse_doubled(self, table: TableId, fields: Sequence[SinkField]) -> None:

@@ -14,6 +14,7 @@ from airflow_connect.connectors.jdbc_sink.batches import Batch, RowPlan, place_o
 from airflow_connect.connectors.jdbc_sink.config import JdbcSinkConfig
 from airflow_connect.connectors.jdbc_sink.executing import ChunkExecutor
 from airflow_connect.connectors.jdbc_sink.fields import fields_of, inferred_schema
+from airflow_connect.connectors.jdbc_sink.keys import JdbcSinkKeys as Keys
 from airflow_connect.connectors.jdbc_sink.statements.dialects import statements_of
 from airflow_connect.connectors.jdbc_sink.tables import Tables
 from airflow_connect.connectors.jdbc_sink.values import Binding
@@ -251,14 +252,14 @@ class JdbcSinkTask(SinkTask):
         what = "null" if value is None else _java_name(value)
         kind = "null" if schema is None else schema.type.name
         return SchemaError(
-            f"Sink connector '{self._config.name}' is configured with '{keys.DELETE_ENABLED}="
-            f"{str(self._config.deletes).lower()}' and '{keys.PK_MODE}={self._config.mapping.pk_mode}' and therefore"
+            f"Sink connector '{self._config.name}' is configured with '{Keys.deletes}="
+            f"{str(self._config.deletes).lower()}' and '{Keys.pk_mode}={self._config.mapping.pk_mode}' and therefore"
             f" requires records with {needed}, but found record at (topic='{record.topic}',"
             f"partition={record.original_partition},offset={record.offset},timestamp={record.timestamp}) with a"
             f" {what} {side} and {kind} {side} schema.",
             code="jdbc.record",
-            suggestion=f"Check the converters, {keys.PK_MODE} and {keys.DELETE_ENABLED}; records without value can be"
-            f" dropped by {keys.NULL_VALUES}=ignore.",
+            suggestion=f"Check the converters, {Keys.pk_mode} and {Keys.deletes}; records without value can be"
+            f" dropped by {Keys.ignores_null}=ignore.",
         )
 
     def _plan(self, topic: str, key_schema: Schema | None, value_schema: Schema | None) -> RowPlan:

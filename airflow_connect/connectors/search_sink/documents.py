@@ -15,6 +15,7 @@ import orjson
 from airflow_connect.api import schema as schemas
 from airflow_connect.api.schema import DECIMAL, Schema, Type
 from airflow_connect.connectors.search_sink import keys
+from airflow_connect.connectors.search_sink.keys import SearchKeys as Keys
 from airflow_connect.converters.json.documents import schemaless_lines
 from airflow_connect.converters.json.writer import WriterOptions, value_writer
 from airflow_connect.errors import DataError, SchemaError
@@ -142,7 +143,7 @@ def no_value(record: SinkRecord) -> DataError:
     return DataError(
         f"The record at {record.where} has no value.",
         code="search.null_value",
-        suggestion=f"{keys.Keys.on_null}={keys.IGNORE} drops such records, {keys.DELETE} deletes documents.",
+        suggestion=f"{Keys.on_null}={keys.IGNORE} drops such records, {keys.DELETE} deletes documents.",
     )
 
 
@@ -182,7 +183,7 @@ def _wrong_key(record: SinkRecord, what: str) -> DataError:
     return DataError(
         f"The key at {record.where} {what}, and cannot be the id of a document.",
         code="search.key",
-        suggestion=f"Use keys that are text or whole numbers, or set {keys.Keys.ignores_key}=true.",
+        suggestion=f"Use keys that are text or whole numbers, or set {Keys.ignores_key}=true.",
     )
 
 
@@ -194,7 +195,7 @@ def _version_in(record: SinkRecord, header: str) -> int:
         raise DataError(
             f"The header {header} at {record.where} holds no whole number.",
             code="search.version_header",
-            suggestion=f"Correct the producer, or remove {keys.Keys.version_header}.",
+            suggestion=f"Correct the producer, or remove {Keys.version_header}.",
         ) from None
 
 

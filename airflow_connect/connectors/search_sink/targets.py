@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from airflow_connect.connectors.search_sink import keys
 from airflow_connect.connectors.search_sink.answers import TOO_MANY_FIELDS
+from airflow_connect.connectors.search_sink.keys import SearchKeys as Keys
 from airflow_connect.connectors.search_sink.mapping import mapping_of
 from airflow_connect.errors import DataError, SearchError, UnavailableError
 from airflow_connect.retrying import Retry
@@ -85,7 +86,7 @@ class Targets:
             name = self._config.resources.get(topic)
             if name is None:
                 raise DataError(
-                    f"The topic {topic} is not in {keys.Keys.resource_mapping}.",
+                    f"The topic {topic} is not in {Keys.resource_mapping}.",
                     code="search.no_resource",
                     suggestion=f"Add {topic}:<resource>. A transformation may have renamed the topic.",
                 )
@@ -119,9 +120,9 @@ class Targets:
         answer = self._call("GET", path + _ALIASES)
         if answer.status == HTTPStatus.NOT_FOUND:
             raise SearchError(
-                f"The {'alias' if is_alias else 'resource'} {name} of {keys.Keys.resource_mapping} does not exist.",
+                f"The {'alias' if is_alias else 'resource'} {name} of {Keys.resource_mapping} does not exist.",
                 code="search.missing",
-                suggestion=f"Create it, or correct {keys.Keys.resource_mapping}.",
+                suggestion=f"Create it, or correct {Keys.resource_mapping}.",
             )
         return answer
 
@@ -160,7 +161,7 @@ class Targets:
             raise SearchError(
                 f"The index {name} has no mapping, and none can be created, because the records have no schema.",
                 code="search.no_schema",
-                suggestion=f"Set {keys.Keys.ignores_schema}=true, create the mapping, or use a converter with schemas.",
+                suggestion=f"Set {Keys.ignores_schema}=true, create the mapping, or use a converter with schemas.",
             )
         mapping: Any = mapping_of(schema, compacts_maps=self._config.compacts_maps)
         if "properties" not in mapping:
@@ -171,7 +172,7 @@ class Targets:
                 f"The schema of the records has more fields than {name} may have: {put.reason}.",
                 code="search.mapping_limit",
                 suggestion="Raise index.mapping.total_fields.limit of the index, remove fields by ReplaceField, or"
-                f" create a mapping yourself, with dynamic=false, and set {keys.Keys.ignores_schema}=true.",
+                f" create a mapping yourself, with dynamic=false, and set {Keys.ignores_schema}=true.",
             )
         if not put.is_success:
             raise self._client.refused(f"create the mapping of {name} from the schema of the first record", put)

@@ -8,7 +8,6 @@ from airflow_connect.api import schema as s
 from airflow_connect.api.config.plugins import PluginKind, resolve
 from airflow_connect.connectors.jdbc_sink.config import JdbcSinkConfig
 from airflow_connect.connectors.jdbc_sink.fields import fields_of
-from airflow_connect.connectors.jdbc_sink.keys import config_def
 from airflow_connect.connectors.jdbc_sink.sink import JdbcSinkConnector
 from airflow_connect.errors import ConfigError, SchemaError
 
@@ -30,7 +29,7 @@ def test_class_and_aliases_are_found(name):
 
 
 def test_defaults_are_confluents():
-    parsed = config_def().parse(BASE)
+    parsed = JdbcSinkConfig.config_def().parse(BASE)
     found = {name: parsed[name] for name in DEFAULTS}
     assert {k: v.upper() if k == "quote.sql.identifiers" else v for k, v in found.items()} == DEFAULTS
 
