@@ -9,7 +9,6 @@ from typing import Any
 
 from airflow_connect.connectors.jdbc_source.settings.names import (
     INCREMENTING,
-    LOOKBACK_MS,
     TIMESTAMP,
     TIMESTAMP_INCREMENTING,
 )
@@ -26,7 +25,7 @@ MODES: tuple[dict[str, str], ...] = (
     {"mode": INCREMENTING, "incrementing.column.name": "n"},
     {"mode": TIMESTAMP_INCREMENTING, "incrementing.column.name": "n", "timestamp.column.name": "at"},
     {"mode": TIMESTAMP, "timestamp.column.name": "at"},
-    {"mode": TIMESTAMP, "timestamp.column.name": "at", LOOKBACK_MS: "600000"},
+    {"mode": TIMESTAMP, "timestamp.column.name": "at", "timestamp.lookback.ms": "600000"},
 )
 """Of rounds by their seeds."""
 
@@ -153,7 +152,7 @@ class JdbcSourceRound(SourceRound):
 
     def _is_last(self, report: RunReport) -> bool:
         # With a look-back, each run reads the window again, and drops what was sent.
-        looked_back = LOOKBACK_MS in self.source.mode and report.status == "done" and not report.records
+        looked_back = "timestamp.lookback.ms" in self.source.mode and report.status == "done" and not report.records
         return looked_back or super()._is_last(report)
 
     def _check(self) -> None:

@@ -96,7 +96,7 @@ PAGES = (
         "Keys of Confluent's JDBC source keep their names, defaults and checks; `timestamp.lookback.*` and"
         " `quote.identifiers` are additions. Keys that every source has are on"
         " [another page](../concepts/sources.md).",
-        "airflow_connect.connectors.jdbc_source.settings.keys:jdbc_source_keys",
+        "airflow_connect.connectors.jdbc_source.settings.config:JdbcSourceConfig.config_def",
     ),
     Page(
         "docs/connectors/hdfs-sink.reference.md",

@@ -111,6 +111,18 @@ class Keys:
         """Text."""
         return self._declared(Type.STRING, name, default, documentation, validator=validator, **more)
 
+    def optional_text(
+        self, name: str, documentation: str, validator: Validator | None = None, **more: Any
+    ) -> TypedKey[str | None]:
+        """Text; absent: None."""
+        return self._declared(Type.STRING, name, None, documentation, validator=validator, **more)
+
+    def optional_long(
+        self, name: str, documentation: str, validator: Validator | None = None, **more: Any
+    ) -> TypedKey[int | None]:
+        """A number of 64 bits; absent: None."""
+        return self._declared(Type.LONG, name, None, documentation, validator=validator, **more)
+
     def choice(self, name: str, default: str, choices: Sequence[str], documentation: str, **more: Any) -> TypedKey[str]:
         """One of several words."""
         return self._declared(Type.STRING, name, default, documentation, validator=OneOf(*choices), **more)

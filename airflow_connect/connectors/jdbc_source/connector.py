@@ -36,7 +36,7 @@ from airflow_connect.connectors.jdbc_source.read.snapshot import ExportedSnapsho
 from airflow_connect.connectors.jdbc_source.read.time_limit import time_limit
 from airflow_connect.connectors.jdbc_source.settings import names
 from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
-from airflow_connect.connectors.jdbc_source.settings.keys import jdbc_source_keys
+from airflow_connect.connectors.jdbc_source.settings.keys import JdbcSourceKeys
 from airflow_connect.connectors.jdbc_source.split.plan import Division, division_now, is_current, note_key_changed
 from airflow_connect.connectors.jdbc_source.task import JdbcSourceTask
 from airflow_connect.connectors.jdbc_source.values.local_times import LocalTimes
@@ -58,7 +58,7 @@ _PARTITIONS = ({PROTOCOL, TABLE}, {TABLE}, {QUERY}, {PROTOCOL, TABLE, RANGES}, {
 class JdbcSourceConnector(SourceConnector):
     """Tables, or the result of a query, to topics."""
 
-    config_def = jdbc_source_keys()
+    config_def = JdbcSourceConfig.config_def()
     task_class = JdbcSourceTask
     version = "1.0"
     _exported: ExportedSnapshot | None = None
@@ -134,13 +134,13 @@ class JdbcSourceConnector(SourceConnector):
     def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
         """Every form of the names of the task's tables, or the ranges that it reads."""
         partitions = [partition for item in items_of(task_config) for partition in item.partitions]
-        if task_config.get(names.BULK_CHANGED_ONLY, "").strip().lower() == "true":
+        if task_config.get(JdbcSourceKeys.changed_only.name, "").strip().lower() == "true":
             partitions += [ranges_partition(partition) for partition in partitions]
         return partitions
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
         """Every mode except bulk, which reads whole tables again."""
-        is_bulk = str(config.get(names.MODE, "")).lower() == names.BULK
+        is_bulk = str(config.get(JdbcSourceKeys.mode.name, "")).lower() == names.BULK
         return ExactlyOnceSupport.UNSUPPORTED if is_bulk else ExactlyOnceSupport.SUPPORTED
 
     def alter_offsets(

@@ -26,6 +26,7 @@ from airflow_connect.connectors.jdbc_source.read.snapshot import Snapshot
 from airflow_connect.connectors.jdbc_source.read.time_limit import time_limit
 from airflow_connect.connectors.jdbc_source.settings import names
 from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc_source.settings.keys import JdbcSourceKeys
 from airflow_connect.connectors.jdbc_source.work import END, SEVERAL, SNAPSHOT, Item, is_of_a_table, items_of
 from airflow_connect.databases.arrow_stream import ArrowStream, arrow_stream
 from airflow_connect.databases.connecting import Database, is_of_a_driver
@@ -399,7 +400,7 @@ class JdbcSourceTask(SourceTask):
             f" {error.message}",
             code="database.retries",
             suggestion="Nothing is lost. Run again when the database is available.",
-            config_path=names.QUERY_RETRIES,
+            config_path=JdbcSourceKeys.retries.name,
         )
 
     def _disconnect(self) -> None:

@@ -21,6 +21,7 @@ from airflow_connect.connectors.jdbc_source.read.set_back import has_larger
 from airflow_connect.connectors.jdbc_source.read.snapshot import Snapshot, enter
 from airflow_connect.connectors.jdbc_source.settings import names
 from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc_source.settings.keys import JdbcSourceKeys
 from airflow_connect.connectors.jdbc_source.values.columns import Column, Kind, by_values, columns_of, find_column
 from airflow_connect.connectors.jdbc_source.values.local_times import SECOND_US, LocalTimes, micros_of
 from airflow_connect.connectors.jdbc_source.values.mapping import Choices, TableMapping, names_of, table_mapping
@@ -446,7 +447,7 @@ class TableReader:
                     f"timestamp.lookback.ms needs a primary key, which {self._source.name} does not have.",
                     code="database.column",
                     suggestion="Add a primary key, or remove timestamp.lookback.ms.",
-                    config_path=names.LOOKBACK_MS,
+                    config_path=JdbcSourceKeys.lookback_ms.name,
                 )
 
     def _batch(self, rows: list[Row]) -> RowBatch | None:

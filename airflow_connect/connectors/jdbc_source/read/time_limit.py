@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from airflow_connect.connectors.jdbc_source.settings import names
+from airflow_connect.connectors.jdbc_source.settings.keys import JdbcSourceKeys
 from airflow_connect.databases.read_timeout import ReadTimeout
 from airflow_connect.databases.urls import DatabaseAddress
 from airflow_connect.errors import ConnectError, UnavailableError
@@ -31,9 +31,9 @@ def time_limit(timeout: ReadTimeout, address: DatabaseAddress, what: str) -> Ite
             raise
         raise UnavailableError(
             f"The database {address.display} could not be used to {what}: it has sent nothing for"
-            f" {timeout.timeout_s:g} s, which is the limit in {names.READ_TIMEOUT_MS}.",
+            f" {timeout.timeout_s:g} s, which is the limit in {JdbcSourceKeys.read_timeout_ms}.",
             code="database.read_timeout",
             suggestion="Check whether the server hangs. Nothing is lost: the next run continues from the committed"
-            f" offsets. If a statement takes that long until its first row, raise {names.READ_TIMEOUT_MS}.",
-            config_path=names.READ_TIMEOUT_MS,
+            f" offsets. If a statement takes that long until its first row, raise {JdbcSourceKeys.read_timeout_ms}.",
+            config_path=JdbcSourceKeys.read_timeout_ms.name,
         ) from None

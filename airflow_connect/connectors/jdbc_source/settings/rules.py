@@ -7,196 +7,157 @@ incrementing.column.name are accepted beside the include list.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from airflow_connect.api.config.config_def import Problem, Rule
-from airflow_connect.api.config.values import invalid
+from airflow_connect.api.config.typed import TypedKey
 from airflow_connect.connectors.jdbc_source.settings import names
-from airflow_connect.java.patterns.compiled import JavaPattern, compile_java_pattern
-from airflow_connect.java.patterns.nodes import PatternError
+from airflow_connect.connectors.jdbc_source.settings.keys import JdbcSourceKeys as Keys
 
-_LEGACY = (names.TABLE_WHITELIST, names.TABLE_BLACKLIST)
-_NEW = (names.TABLE_INCLUDE, names.TABLE_EXCLUDE)
+_LEGACY, _NEW = (Keys.whitelist, Keys.blacklist), (Keys.include, Keys.exclude)
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 _LONGEST_MS = 100 * 366 * 86_400_000
-_MAPPED = re.compile(r"(?P<pattern>.+):(?P<columns>[^:]+)")
 
 
-class ForModes:
-    """Shows a key in some modes only."""
-
-    def __init__(self, *modes: str) -> None:
-        """`modes`: those in which the key has an effect."""
-        self._modes = modes
-
-    def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[Any]:
-        """None to recommend."""
-        return ()
-
-    def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
-        """Whether the mode uses the key."""
-        return str(parsed.get(names.MODE) or "").lower() in self._modes
-
-
-def mapped_columns(name: str, items: Sequence[str]) -> list[tuple[JavaPattern, tuple[str, ...]]]:
-    """The items of `incrementing.column.mapping` or `timestamp.columns.mapping`.
-
-    Raises:
-        InvalidValueError: an item is not `regex:column` or `regex:[column|column]`.
-    """
-    found = []
-    for item in items:
-        matched = _MAPPED.fullmatch(item)
-        columns = matched["columns"].strip() if matched else ""
-        if name == names.TIMESTAMP_MAPPING:
-            is_list = columns.startswith("[") and columns.endswith("]")
-            listed = tuple(part.strip() for part in columns[1:-1].split("|")) if is_list else ()
-        else:
-            listed = (columns,)
-        if matched is None or not listed or not all(listed):
-            form = "regex:[column|column]" if name == names.TIMESTAMP_MAPPING else "regex:column"
-            raise invalid(name, item, f"Write it as {form}")
-        try:
-            found.append((compile_java_pattern(matched["pattern"].strip()), listed))
-        except PatternError as error:
-            raise invalid(name, item, f"It has no valid regular expression: {error}") from None
-    return found
-
-
-def check_incrementing_mapping(name: str, value: Any) -> None:
-    """Raise InvalidValueError if an item of the mapping is not valid."""
-    mapped_columns(name, value or ())
-
-
-def check_timestamp_mapping(name: str, value: Any) -> None:
-    """Raise InvalidValueError if an item of the mapping is not valid."""
-    mapped_columns(name, value or ())
+def checks() -> Iterator[tuple[Sequence[TypedKey[Any]], Rule]]:
+    """Keys that must be valid by themselves, and the rule about them."""
+    tables, query = (*_LEGACY, *_NEW), (Keys.plain_query, Keys.masked_query)
+    columns = (Keys.timestamps, Keys.timestamps_by_table, Keys.incrementing, Keys.incrementing_by_table)
+    yield tables, _tables
+    yield (*tables, *query), _query
+    yield (Keys.mode, *columns, *query, Keys.lookback_ms), _columns
+    yield (Keys.changed_only, Keys.mode, *query), _changed_only
+    yield (Keys.initial_ms, Keys.delay_ms), _times
+    yield (Keys.isolation,), _isolation
 
 
 def _tables(parsed: Mapping[str, Any]) -> Iterable[Problem]:
-    if parsed[names.TABLE_WHITELIST] and parsed[names.TABLE_BLACKLIST]:
-        yield Problem(
-            names.TABLE_BLACKLIST, f"{names.TABLE_WHITELIST} and {names.TABLE_BLACKLIST} are exclusive.", "Remove one."
-        )
-    legacy, new = [n for n in _LEGACY if parsed[n]], [n for n in _NEW if parsed[n]]
+    if Keys.whitelist.of(parsed) and Keys.blacklist.of(parsed):
+        yield Problem(Keys.blacklist.name, f"{Keys.whitelist} and {Keys.blacklist} are exclusive.", "Remove one.")
+    legacy, new = [key for key in _LEGACY if key.of(parsed)], [key for key in _NEW if key.of(parsed)]
     if legacy and new:
         yield Problem(
-            new[0],
+            new[0].name,
             f"Cannot mix legacy and new configuration approaches: {legacy[0]} and {new[0]} are both set.",
-            f"Remove {legacy[0]}, and write its tables as regular expressions in {names.TABLE_INCLUDE}.",
+            f"Remove {legacy[0]}, and write its tables as regular expressions in {Keys.include}.",
         )
-    if parsed[names.TABLE_EXCLUDE] and not parsed[names.TABLE_INCLUDE]:
+    if Keys.exclude.of(parsed) and not Keys.include.of(parsed):
         yield Problem(
-            names.TABLE_EXCLUDE,
-            f"{names.TABLE_EXCLUDE} cannot be used without {names.TABLE_INCLUDE}. Exclude list only applies to tables"
+            Keys.exclude.name,
+            f"{Keys.exclude} cannot be used without {Keys.include}. Exclude list only applies to tables"
             " that match the include list.",
-            f"Set {names.TABLE_INCLUDE}, for example to .*",
+            f"Set {Keys.include}, for example to .*",
         )
 
 
 def _query(parsed: Mapping[str, Any]) -> Iterable[Problem]:
-    masked = parsed[names.QUERY_MASKED]
+    masked = Keys.masked_query.of(parsed)
     has_masked = masked is not None and bool(masked.value)
-    if parsed[names.QUERY] and has_masked:
+    if Keys.plain_query.of(parsed) and has_masked:
         yield Problem(
-            names.QUERY_MASKED,
+            Keys.masked_query.name,
             "Both 'query' and 'query.masked' configs cannot be set at the same time.",
             "Please use only one of them.",
         )
-    selected = [name for name in (*_LEGACY, *_NEW) if parsed[name]]
-    if (parsed[names.QUERY] or has_masked) and selected:
+    selected = [key for key in (*_LEGACY, *_NEW) if key.of(parsed)]
+    if (Keys.plain_query.of(parsed) or has_masked) and selected:
         yield Problem(
-            selected[0],
+            selected[0].name,
             "Do not specify table filtering configs with 'query'.",
-            f"Remove {', '.join(selected)} when using query mode or 'query' when using table filtering mode.",
+            f"Remove {', '.join(map(str, selected))} when using query mode or 'query' when using table filtering mode.",
         )
+
+
+def _has_query(parsed: Mapping[str, Any]) -> bool:
+    masked = Keys.masked_query.of(parsed)
+    return bool(Keys.plain_query.of(parsed) or (masked is not None and masked.value))
 
 
 def _columns(parsed: Mapping[str, Any]) -> Iterable[Problem]:
-    mode = parsed[names.MODE].lower()
-    timestamps = [c for c in parsed[names.TIMESTAMP_COLUMNS] if c]
-    if parsed[names.TIMESTAMP_MAPPING] and timestamps:
-        yield _both(names.TIMESTAMP_COLUMNS, names.TIMESTAMP_MAPPING)
-    if parsed[names.INCREMENTING_MAPPING] and parsed[names.INCREMENTING_COLUMN]:
-        yield _both(names.INCREMENTING_COLUMN, names.INCREMENTING_MAPPING)
-    if "timestamp" in mode and not timestamps and not parsed[names.TIMESTAMP_MAPPING]:
+    mode = Keys.mode.of(parsed)
+    timestamps = Keys.timestamps.of(parsed)
+    if Keys.timestamps_by_table.of(parsed) and timestamps:
+        yield _both(Keys.timestamps, Keys.timestamps_by_table)
+    if Keys.incrementing_by_table.of(parsed) and Keys.incrementing.of(parsed):
+        yield _both(Keys.incrementing, Keys.incrementing_by_table)
+    if "timestamp" in mode and not timestamps and not Keys.timestamps_by_table.of(parsed):
         yield Problem(
-            names.MODE,
+            Keys.mode.name,
             f"Timestamp column configuration must be provided when using mode '{names.TIMESTAMP}' or"
             f" '{names.TIMESTAMP_INCREMENTING}'.",
-            f"Set {names.TIMESTAMP_COLUMNS} or {names.TIMESTAMP_MAPPING}.",
+            f"Set {Keys.timestamps} or {Keys.timestamps_by_table}.",
         )
-    is_query = bool(parsed[names.QUERY] or (parsed[names.QUERY_MASKED] and parsed[names.QUERY_MASKED].value))
-    if is_query and names.INCREMENTING in mode and not parsed[names.INCREMENTING_COLUMN]:
+    is_query = _has_query(parsed)
+    if is_query and names.INCREMENTING in mode and not Keys.incrementing.of(parsed):
         yield Problem(
-            names.INCREMENTING_COLUMN,
-            f"A query in mode {mode} needs {names.INCREMENTING_COLUMN}: no column of a query numbers itself.",
-            f"Set {names.INCREMENTING_COLUMN}.",
+            Keys.incrementing.name,
+            f"A query in mode {mode} needs {Keys.incrementing}: no column of a query numbers itself.",
+            f"Set {Keys.incrementing}.",
         )
-    if parsed[names.LOOKBACK_MS] and mode != names.TIMESTAMP:
+    if Keys.lookback_ms.of(parsed) and mode != names.TIMESTAMP:
         yield Problem(
-            names.LOOKBACK_MS,
-            f"{names.LOOKBACK_MS} works only in mode {names.TIMESTAMP}, not in {mode}.",
-            f"Set mode={names.TIMESTAMP}, which also finds new rows, or remove {names.LOOKBACK_MS}.",
+            Keys.lookback_ms.name,
+            f"{Keys.lookback_ms} works only in mode {names.TIMESTAMP}, not in {mode}.",
+            f"Set mode={names.TIMESTAMP}, which also finds new rows, or remove {Keys.lookback_ms}.",
         )
-    if parsed[names.LOOKBACK_MS] and is_query:
+    if Keys.lookback_ms.of(parsed) and is_query:
         yield Problem(
-            names.LOOKBACK_MS,
-            f"{names.LOOKBACK_MS} needs a table with a primary key, which a query does not have.",
-            f"Remove {names.LOOKBACK_MS}, or copy a table instead of a query.",
+            Keys.lookback_ms.name,
+            f"{Keys.lookback_ms} needs a table with a primary key, which a query does not have.",
+            f"Remove {Keys.lookback_ms}, or copy a table instead of a query.",
         )
 
 
 def _changed_only(parsed: Mapping[str, Any]) -> Iterable[Problem]:
-    mode = parsed[names.MODE].lower()
-    if not parsed[names.BULK_CHANGED_ONLY]:
+    mode = Keys.mode.of(parsed)
+    if not Keys.changed_only.of(parsed):
         return
     if mode != names.BULK:
         yield Problem(
-            names.BULK_CHANGED_ONLY,
-            f"{names.BULK_CHANGED_ONLY} works only in mode {names.BULK}, not in {mode}.",
-            f"Remove {names.BULK_CHANGED_ONLY}: the other modes copy only new rows.",
+            Keys.changed_only.name,
+            f"{Keys.changed_only} works only in mode {names.BULK}, not in {mode}.",
+            f"Remove {Keys.changed_only}: the other modes copy only new rows.",
         )
-    if parsed[names.QUERY] or (parsed[names.QUERY_MASKED] and parsed[names.QUERY_MASKED].value):
+    if _has_query(parsed):
         yield Problem(
-            names.BULK_CHANGED_ONLY,
-            f"{names.BULK_CHANGED_ONLY} needs tables with a primary key, which a query does not have.",
-            f"Remove {names.BULK_CHANGED_ONLY}, or copy a table instead of a query.",
+            Keys.changed_only.name,
+            f"{Keys.changed_only} needs tables with a primary key, which a query does not have.",
+            f"Remove {Keys.changed_only}, or copy a table instead of a query.",
         )
 
 
-def _both(first: str, second: str) -> Problem:
-    return Problem(second, f"Cannot use both {first} and {second}.", "Remove one of them.")
+def _both(first: TypedKey[Any], second: TypedKey[Any]) -> Problem:
+    return Problem(second.name, f"Cannot use both {first} and {second}.", "Remove one of them.")
 
 
 def _times(parsed: Mapping[str, Any]) -> Iterable[Problem]:
-    initial = parsed[names.TIMESTAMP_INITIAL]
+    initial = Keys.initial_ms.of(parsed)
     if initial is not None and not _FIRST_MS <= initial <= _LAST_MS:
         yield Problem(
-            names.TIMESTAMP_INITIAL,
-            f"{names.TIMESTAMP_INITIAL} is {initial}, which is not a time of the years 1 to 9999.",
+            Keys.initial_ms.name,
+            f"{Keys.initial_ms} is {initial}, which is not a time of the years 1 to 9999.",
             "Write it in milliseconds since 1970, such as 1767225600000 for 2026-01-01.",
         )
-    if parsed[names.TIMESTAMP_DELAY_MS] > _LONGEST_MS:
+    if Keys.delay_ms.of(parsed) > _LONGEST_MS:
         yield Problem(
-            names.TIMESTAMP_DELAY_MS,
-            f"{names.TIMESTAMP_DELAY_MS} is more than 100 years.",
+            Keys.delay_ms.name,
+            f"{Keys.delay_ms} is more than 100 years.",
             "Write it in milliseconds, such as 60000 for a minute.",
         )
 
 
 def _isolation(parsed: Mapping[str, Any]) -> Iterable[Problem]:
-    if parsed[names.ISOLATION].lower() == "sql_server_snapshot":
+    if Keys.isolation.of(parsed) == "sql_server_snapshot":
         yield Problem(
-            names.ISOLATION,
+            Keys.isolation.name,
             "Isolation mode of `SQL_SERVER_SNAPSHOT` can only be configured with a Sql Server Dialect",
             "Choose another isolation mode.",
         )
 
 
-def _database(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+def database_is_read(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    """Refuse databases that the source does not read."""
     from airflow_connect.databases.urls import parse_url
     from airflow_connect.errors import ConfigError
 
@@ -210,20 +171,3 @@ def _database(parsed: Mapping[str, Any]) -> Iterable[Problem]:
             f"The JDBC source does not read {database} yet: it reads PostgreSQL, MySQL, MariaDB and SQLite.",
             "Run this connector in Kafka Connect.",
         )
-
-
-RULES: tuple[tuple[tuple[str, ...], Rule], ...] = (
-    ((*_LEGACY, *_NEW), _tables),
-    ((*_LEGACY, *_NEW, names.QUERY, names.QUERY_MASKED), _query),
-    (
-        (
-            names.MODE, names.TIMESTAMP_COLUMNS, names.TIMESTAMP_MAPPING, names.INCREMENTING_COLUMN,
-            names.INCREMENTING_MAPPING, names.QUERY, names.QUERY_MASKED, names.LOOKBACK_MS,
-        ),
-        _columns,
-    ),
-    ((names.BULK_CHANGED_ONLY, names.MODE, names.QUERY, names.QUERY_MASKED), _changed_only),
-    ((names.TIMESTAMP_INITIAL, names.TIMESTAMP_DELAY_MS), _times),
-    ((names.ISOLATION,), _isolation),
-    (("connection.url",), _database),
-)  # fmt: skip

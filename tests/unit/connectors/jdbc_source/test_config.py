@@ -8,7 +8,6 @@ import pytest
 
 from airflow_connect.api.config import plugins
 from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
-from airflow_connect.connectors.jdbc_source.settings.keys import jdbc_source_keys
 from airflow_connect.errors import ConfigError
 
 BASE = {"connection.url": "jdbc:sqlite:/x", "topic.prefix": "db-", "mode": "bulk"}
@@ -30,9 +29,9 @@ CONFLUENT = {
 
 
 def test_every_key_of_confluent_is_known_with_its_default() -> None:
-    defaults = jdbc_source_keys().defaults()
+    defaults = JdbcSourceConfig.config_def().defaults()
     assert {name: defaults[name] for name in CONFLUENT} == CONFLUENT
-    required = {name for name, key in jdbc_source_keys().keys.items() if key.is_required}
+    required = {name for name, key in JdbcSourceConfig.config_def().keys.items() if key.is_required}
     assert required == {"connection.url", "topic.prefix", "mode"}
 
 
@@ -100,7 +99,8 @@ def test_old_numeric_key_counts_without_the_new_one() -> None:
 
 def test_form_shows_columns_only_in_modes_that_use_them() -> None:
     values = {
-        v.name: v for v in jdbc_source_keys().validate({**BASE, "mode": "timestamp", "timestamp.column.name": "a"})
+        v.name: v
+        for v in JdbcSourceConfig.config_def().validate({**BASE, "mode": "timestamp", "timestamp.column.name": "a"})
     }
     assert values["timestamp.column.name"].visible and not values["incrementing.column.name"].visible
 
