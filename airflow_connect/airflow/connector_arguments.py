@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from airflow_connect.airflow.config_provider import PROVIDER_NAME, AirflowConfigProvider
+from airflow_connect.airflow.connections.config_urls import read_connector, read_worker
 from airflow_connect.airflow.connections.database import ConnectorWithDatabase, with_database
-from airflow_connect.airflow.connections.documents import read_connector, read_worker
 from airflow_connect.airflow.connections.official import (
     DEFAULT_KAFKA_CONN_ID,
     aws_credentials,

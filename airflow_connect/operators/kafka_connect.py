@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_connect.airflow.connections.documents import read_connector
+from airflow_connect.airflow.connections.config_urls import read_connector
 from airflow_connect.airflow.connections.official import DEFAULT_KAFKA_CONN_ID
 from airflow_connect.airflow.connector_arguments import as_path
 from airflow_connect.airflow.outcome import error_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.airflow.connections.documents import read_worker
+from airflow_connect.airflow.connections.config_urls import read_worker
 from airflow_connect.airflow.connector_arguments import ConnectorArguments
 from airflow_connect.config.resolved.loading import secret_names
 from airflow_connect.errors import ConfigError

@@ -46,7 +46,7 @@ def run(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
 
 
 def _examine(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
-    from airflow_connect.control.doctor import check_installation
+    from airflow_connect.control.installation_checks import check_installation
     from airflow_connect.observe.inspecting.doctor import SERVERS, attempt, check_software, examine
 
     if not (arguments.names or arguments.deep or arguments.url) and worker_file_of(arguments) is None:

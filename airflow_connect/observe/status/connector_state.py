@@ -50,7 +50,7 @@ def lag_of(spec: RunSpec) -> list[PartitionLag]:
         OffsetError: a committed offset cannot be used, so that a run would fail.
         UnavailableError, AccessError: Kafka cannot be read.
     """
-    from airflow_connect.observe.status.lag import uncopied
+    from airflow_connect.observe.status.uncopied import uncopied
     from airflow_connect.planning.limits import RunLimits
     from airflow_connect.runtime.driver.reporting import now_ms
     from airflow_connect.runtime.driver.sink.kafka_session import SinkSession

@@ -17,7 +17,7 @@ from airflow_connect.kafka.clients.short_lived import Admin, admin_client
 from airflow_connect.kafka.state.runs_tail import RunsTail
 from airflow_connect.observe.watches.cluster_view import ClusterView
 from airflow_connect.observe.watches.conditions import Condition, LagReaches, RunEnds, TimePassed, TopicsHold
-from airflow_connect.observe.watches.lag import LagMemory, LagRound, LagWatch
+from airflow_connect.observe.watches.lag_rounds import LagMemory, LagRound, LagWatch
 from airflow_connect.observe.watches.observation import Observation
 from airflow_connect.observe.watches.runs import observe_run
 from airflow_connect.observe.watches.target import Cluster, Target

@@ -18,7 +18,7 @@ from airflow_connect.runtime.reporting.redaction import redactor_of_run
 if TYPE_CHECKING:
     from airflow_connect.api.config.references import ResolvedReferences
     from airflow_connect.documents.run import Plan, TaskPlan, TaskReport
-    from airflow_connect.runtime.driver.telling_pages import PagesProgress
+    from airflow_connect.runtime.driver.pages_progress import PagesProgress
     from airflow_connect.runtime.settings import TaskSettings
     from airflow_connect.runtime.spec import Observer, RunSpec
 
@@ -126,7 +126,7 @@ class RunInProgress:
     @contextmanager
     def _telling_others(self, kafka: TellsOthers, spec: RunSpec) -> Iterator[None]:
         """Let pages know how far the block is, and sensors if it fails; see `reporting.failed_end_of`."""
-        from airflow_connect.runtime.driver.telling_pages import PagesProgress
+        from airflow_connect.runtime.driver.pages_progress import PagesProgress
 
         self._observer = self._pages = PagesProgress(self._observer, kafka.tell_progress, spec, self._started_ms)
         try:

@@ -16,14 +16,14 @@ from airflow_connect.errors import ConnectError, UnavailableError
 from airflow_connect.kafka.admin import many_offsets
 from airflow_connect.kafka.admin.topics import TopicInfo
 from airflow_connect.kafka.clients.short_lived import Admin, admin_client
-from airflow_connect.observe.status.lag import uncopied
+from airflow_connect.observe.status.uncopied import uncopied
 from airflow_connect.observe.watches.cluster_view import ClusterView
 from airflow_connect.observe.watches.needed_keys import without_unneeded
 from airflow_connect.observe.watches.target import Target, target_of
 from airflow_connect.runtime.spec import RunSpec
-from airflow_connect.ui.overview import judging
-from airflow_connect.ui.overview.documents import Histories, History, Registry, TopicTail
+from airflow_connect.ui.overview import connector_states
 from airflow_connect.ui.overview.model import Connector, Overview, Position
+from airflow_connect.ui.overview.topic_tails import Histories, History, Registry, TopicTail
 
 _DAG_SINK = "sink"
 
@@ -75,7 +75,7 @@ class InstallationReader:
         self._admin = admin
         now_ms = self._now_ms()
         connectors = {name: self._connector(name, lags.get(name, _Lag()), now_ms) for name in names}
-        workers = judging.workers_of(self._registry.status, self._registry.config)
+        workers = connector_states.workers_of(self._registry.status, self._registry.config)
         return Overview(now_ms, connectors, workers, is_set_up=any(info is not None for info in topics))
 
     @property
@@ -186,7 +186,7 @@ class InstallationReader:
     def _connector(self, name: str, lag: _Lag, now_ms: int) -> Connector:
         registered = self._registry.config.connectors.get(name)
         history = self._histories.of.get(name) or History(name)
-        facts = judging.Facts(
+        facts = connector_states.Facts(
             config=registered.config if registered else None,
             target=self._registry.config.target(name) if registered else STARTED,
             statuses=self._statuses(name),
@@ -195,7 +195,7 @@ class InstallationReader:
             lag=lag.lag,
             interval_s=self._settings.interval_s,
         )
-        state, error = judging.state_of(facts, now_ms)
+        state, error = connector_states.state_of(facts, now_ms)
         kind = kind_of(registered.config) if registered else _kind_of_dag(history)
         return Connector(
             name=name,
@@ -209,7 +209,7 @@ class InstallationReader:
             positions=lag.positions,
             lag=lag.lag,
             runs=facts.runs,
-            next_run_ms=judging.next_run_ms(facts),
+            next_run_ms=connector_states.next_run_ms(facts),
             target=facts.target if registered else "",
             lag_of_hours=history.state.lag_of_hours if history.state else (),
             copying=history.copying,

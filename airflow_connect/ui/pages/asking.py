@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow_connect.observe.inspecting.doctor import Check
     from airflow_connect.runtime.driver.dead_letters.replay import Replayed, ReplayRequest
     from airflow_connect.runtime.spec import RunSpec
-    from airflow_connect.ui.overview.closer import DeadLetters, FullRun
+    from airflow_connect.ui.overview.details import DeadLetters, FullRun
     from airflow_connect.ui.overview.model import Overview
     from airflow_connect.ui.overview.retention import Deadline
 
@@ -57,7 +57,7 @@ class Console:
         """
 
         def ask() -> FullRun:
-            from airflow_connect.ui.overview.closer import full_run
+            from airflow_connect.ui.overview.details import full_run
 
             return full_run(self.installations.get(conn_id).settings, connector, run_id)
 
@@ -67,7 +67,7 @@ class Console:
         """The newest dead letters of a sink."""
 
         def ask() -> DeadLetters:
-            from airflow_connect.ui.overview.closer import newest_letters
+            from airflow_connect.ui.overview.details import newest_letters
 
             return newest_letters(self.installations.get(conn_id).settings, name, queue)
 

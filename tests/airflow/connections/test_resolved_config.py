@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.airflow.connections.documents import read_connector, read_worker
+from airflow_connect.airflow.connections.config_urls import read_connector, read_worker
 from airflow_connect.errors import ConfigError
 from tests.airflow.conftest import LoadDag
 

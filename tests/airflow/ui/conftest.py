@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from airflow_connect.runtime.driver import telling_pages
+from airflow_connect.runtime.driver import pages_progress
 from tests.support.copies.showcase import (
     BUSY,
     FAILING,
@@ -82,8 +82,8 @@ def busy(kafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bus
     name = f"busy-{uuid.uuid4().hex[:8]}"
     create_topic(kafka.bootstrap, name, 2)
     made = Showcase(kafka.bootstrap, name, tmp_path, TopicProducer(kafka.bootstrap), {BUSY: name})
-    monkeypatch.setattr(telling_pages, "TELL_AFTER_S", 0.0)
-    monkeypatch.setattr(telling_pages, "TELL_EVERY_S", 0.0)
+    monkeypatch.setattr(pages_progress, "TELL_AFTER_S", 0.0)
+    monkeypatch.setattr(pages_progress, "TELL_EVERY_S", 0.0)
     connection = {"conn_type": "connect_worker", "extra": made.worker}
     monkeypatch.setenv(f"AIRFLOW_CONN_{BUSY_CONN_ID.upper()}", json.dumps(connection))
     monkeypatch.setenv("AIRFLOW__AIRFLOW_CONNECT__WORKER_CONN_IDS", f"{CONN_ID}, {BUSY_CONN_ID}")

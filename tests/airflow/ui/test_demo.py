@@ -9,7 +9,7 @@ import pytest
 from airflow_connect.cli.demo.scene import BEHIND, CLICKS, INVOICES, ORDERS, WRONG_AMOUNTS, Scene, worker_of
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.ui.overview.closer import newest_letters
+from airflow_connect.ui.overview.details import newest_letters
 from airflow_connect.ui.overview.model import State
 from airflow_connect.ui.overview.reader import InstallationReader
 

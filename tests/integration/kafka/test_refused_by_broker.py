@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 )
 
 from airflow_connect.api.offsets import OffsetRange
-from airflow_connect.control.doctor import check_installation
+from airflow_connect.control.installation_checks import check_installation
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
 from airflow_connect.devstack.kafka import KafkaBroker

@@ -75,7 +75,7 @@ PRELOADED = (
     "airflow_connect.runtime.driver.sink.configuration",
     "airflow_connect.runtime.driver.sink.run",
     "airflow_connect.runtime.driver.source.run",
-    "airflow_connect.runtime.driver.telling_pages",
+    "airflow_connect.runtime.driver.pages_progress",
     "airflow_connect.runtime.executor.sink.coalescing",
     "airflow_connect.runtime.executor.sink.column_path",
     "airflow_connect.runtime.executor.source.task",

@@ -49,7 +49,7 @@ from airflow_connect.runtime.driver.sink.run_documents import RunDocuments, airf
 from airflow_connect.runtime.driver.sink.run_state import SinkRunState
 from airflow_connect.runtime.driver.sink.set_back import earlier_offsets, facts_of, naming, set_back
 from airflow_connect.runtime.driver.sink.staged_files import StagedFiles
-from airflow_connect.runtime.driver.sink.taking_over import start_offsets
+from airflow_connect.runtime.driver.sink.start_offsets import start_offsets
 from airflow_connect.runtime.driver.sink.unpublished import naming_changes, naming_unpublished
 from airflow_connect.runtime.driver.stopping import finishing, refuse_when_stopping
 from airflow_connect.runtime.failed_records import refuse_too_many

@@ -14,7 +14,7 @@ from airflow_connect.ui.pages.rendering import duration, rate, render
 from airflow_connect.ui.pages.views.running import EVERY_S, Running, running_of
 
 if TYPE_CHECKING:
-    from airflow_connect.ui.overview.closer import FullRun
+    from airflow_connect.ui.overview.details import FullRun
 
 PHASES = {
     "fence": "Keep every earlier run from committing", "recover": "Publish what an earlier run had promised",

@@ -18,7 +18,7 @@ from airflow_connect.errors import UnavailableError
 from airflow_connect.kafka.admin import many_offsets
 from airflow_connect.kafka.clients.short_lived import Admin
 from airflow_connect.kafka.state import compacted_topics
-from airflow_connect.observe.watches import lag
+from airflow_connect.observe.watches import lag_rounds
 from airflow_connect.observe.watches.conditions import Condition, LagReaches, RunEnds, TimePassed, TopicsHold
 from airflow_connect.observe.watches.observation import Observation
 from airflow_connect.observe.watches.poller import Poller, shared_poller
@@ -52,7 +52,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         count(Admin, name)
     count(ClusterReader, "observe")
     count(many_offsets, "committed_now")
-    count(lag, "first_records")
+    count(lag_rounds, "first_records")
     count(compacted_topics, "read_to")
     return counts
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_connect.control.state.status_fold import Status
-from airflow_connect.ui.overview.judging import Facts, next_run_ms, state_of
+from airflow_connect.ui.overview.connector_states import Facts, next_run_ms, state_of
 from airflow_connect.ui.overview.model import Connector, Overview, Run, State, run_of
 
 NOW = 10_000_000

@@ -21,7 +21,7 @@ from airflow_connect.exactly_once.state import ConnectorState
 from airflow_connect.kafka.admin import many_offsets
 from airflow_connect.kafka.clients.short_lived import Admin
 from airflow_connect.kafka.reading.first_timestamps import FirstRecord, first_records
-from airflow_connect.observe.status.lag import uncopied
+from airflow_connect.observe.status.uncopied import uncopied
 from airflow_connect.observe.watches.cluster_view import ClusterView
 from airflow_connect.observe.watches.conditions import LagReaches
 from airflow_connect.observe.watches.observation import MOST_PARTITIONS, Observation

@@ -13,10 +13,10 @@ from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
 from airflow_connect.kafka.state.runs_topic import RunsTopic
 from airflow_connect.kafka.state.state_documents import encode_document, parse_key
 from airflow_connect.kafka.writing.unimportant import UnimportantWriter
-from airflow_connect.runtime.driver import telling_pages
-from airflow_connect.runtime.driver.telling_pages import PagesProgress
+from airflow_connect.runtime.driver import pages_progress
+from airflow_connect.runtime.driver.pages_progress import PagesProgress
 from airflow_connect.runtime.spec import RunSpec
-from airflow_connect.ui.overview.documents import History
+from airflow_connect.ui.overview.topic_tails import History
 
 SPEC = RunSpec({"name": "orders"}, {}, run_id="r1", origin={"dag_id": "d"})
 TASKS = [TaskProgress(0, 1, 30, 300, 1_000, 3_000)]
@@ -27,7 +27,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_s = 1000.0
-        monkeypatch.setattr(telling_pages.time, "monotonic", lambda: self.now_s)
+        monkeypatch.setattr(pages_progress.time, "monotonic", lambda: self.now_s)
 
 
 @pytest.fixture
