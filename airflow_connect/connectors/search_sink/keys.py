@@ -243,8 +243,9 @@ class SearchKeys(TypedConfig):
     def checks(cls) -> Iterable[tuple[Sequence[TypedKey[Any]], Rule]]:
         """What several keys must have together."""
         yield (cls.resource_mapping, cls.resource_usage, cls.max_mappings), _resources_fit
-        yield (cls.stream_type, cls.stream_dataset, cls.resource_usage, cls.timestamp_fields), _stream_is_complete
-        yield (cls.upserts, cls.on_null), _streams_only_append
+        stream = (cls.stream_type, cls.stream_dataset, cls.resource_usage)
+        yield (*stream, cls.timestamp_fields), _stream_is_complete
+        yield (*stream, cls.upserts, cls.on_null), _streams_only_append
         yield (cls.username, cls.password, cls.api_key), _one_login
 
 
