@@ -53,7 +53,7 @@ PAGES = (
         "docs/connectors/file-stream-sink.reference.md",
         "FileStreamSink: every configuration key",
         "`file` is Kafka Connect's. The group Run is an addition.",
-        "airflow_connect.connectors.file.config:config_def",
+        "airflow_connect.connectors.file.config:FileSinkKeys.config_def",
     ),
     Page(
         "docs/connectors/file-source.reference.md",

@@ -10,37 +10,48 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 from urllib.parse import quote
 
-from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config.config_def import ConfigDef
 from airflow_connect.api.config.plugins import PluginKind, resolve
+from airflow_connect.api.config.typed import KeyGroup, TypedConfig
 from airflow_connect.api.config.validators import Lambda
 from airflow_connect.api.config.values import invalid
 from airflow_connect.config.keys import sink as sink_keys
 from airflow_connect.errors import ConfigError
 
-FILE = "file"
 CLASS = "airflow_connect.connectors.file.sink:FileStreamSinkConnector"
 ROOT, PREFIX = "root", "prefix"
 """Keys of a task's own configuration: the driver determines where to stage, not an executor's working directory."""
-_GROUP = "File"
+_FILE = KeyGroup("File")
 _LONGEST_PLAIN_NAME = 150
 
 
-@cache
-def config_def() -> ConfigDef:
+def _check_file(name: str, value: object) -> None:
+    text = str(value or "")
+    if "\0" in text:
+        raise invalid(name, value, "A path cannot contain NUL")
+    if text and (text.endswith("/") or os.path.basename(text) in ("", ".", "..")):
+        raise invalid(name, value, "It is a directory, but must be a file")
+
+
+class FileSinkKeys(TypedConfig):
     """Every key of the sink."""
-    return sink_keys.sink_keys().define(
-        ConfigKey(
-            FILE, Type.STRING, None,
-            "File to append to. Its directory must exist, and be the same one for the driver and"
-            " all executors. A relative path starts at the driver's working directory. Without it, lines go to standard"
-            " output, and delivery is at least once.",
-            Lambda(_check_file, "path of a file"), Importance.HIGH, _GROUP,
-        )
-    )  # fmt: skip
+
+    file = _FILE.high.optional_text(
+        "file",
+        "File to append to. Its directory must exist, and be the same one for the driver and"
+        " all executors. A relative path starts at the driver's working directory. Without it, lines go to standard"
+        " output, and delivery is at least once.",
+        Lambda(_check_file, "path of a file"),
+    )
+
+    @classmethod
+    def define(cls, definition: ConfigDef) -> None:
+        """After the keys of every sink."""
+        definition.include(sink_keys.sink_keys())
+        super().define(definition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +75,14 @@ class FileSinkConfig:
         Raises:
             ConfigError: a key is wrong.
         """
-        parsed = config_def().parse(raw)
-        name = quote(parsed[sink_keys.NAME], safe=" ")
+        given = FileSinkKeys.from_config(raw)
+        name = quote(given.parsed[sink_keys.NAME], safe=" ")
         if len(name) > _LONGEST_PLAIN_NAME:
             name = hashlib.sha256(name.encode()).hexdigest()
-        if not parsed[FILE]:
+        if not given.file:
             root = os.path.join(tempfile.gettempdir(), f"airflow-connect-{os.geteuid()}")
             return cls("", root, f"stdout/connector={name}/")
-        target = os.path.abspath(parsed[FILE])
+        target = os.path.abspath(given.file)
         directory, file_name = os.path.split(target)
         return cls(target, directory, f"{file_name}/connector={name}/")
 
@@ -83,7 +94,7 @@ class FileSinkConfig:
 
 def writes_to_stdout(config: Mapping[str, Any]) -> bool:
     """Whether a configuration of this sink has no `file`."""
-    return not str(config.get(FILE) or "").strip()
+    return not str(config.get(FileSinkKeys.file.name) or "").strip()
 
 
 def is_line_output(config: Mapping[str, Any]) -> bool:
@@ -94,11 +105,3 @@ def is_line_output(config: Mapping[str, Any]) -> bool:
     except ConfigError:  # Set by the program that runs it.
         return False
     return path == CLASS and writes_to_stdout(config)
-
-
-def _check_file(name: str, value: object) -> None:
-    text = str(value or "")
-    if "\0" in text:
-        raise invalid(name, value, "A path cannot contain NUL")
-    if text and (text.endswith("/") or os.path.basename(text) in ("", ".", "..")):
-        raise invalid(name, value, "It is a directory, but must be a file")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from airflow_connect.api.publishing import LeftoverPattern, Publisher
 from airflow_connect.api.sink import Delivery, StagingSinkConnector
 from airflow_connect.config.keys import sink as keys
-from airflow_connect.connectors.file.config import FILE, PREFIX, ROOT, FileSinkConfig, config_def, writes_to_stdout
+from airflow_connect.connectors.file.config import PREFIX, ROOT, FileSinkConfig, FileSinkKeys, writes_to_stdout
 from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class FileStreamSinkConnector(StagingSinkConnector):
     """`org.apache.kafka.connect.file.FileStreamSinkConnector`: one line per record, in a file or on standard output."""
 
-    config_def = config_def()
+    config_def = FileSinkKeys.config_def()
     task_class = "airflow_connect.connectors.file.task:FileStreamSinkTask"
 
     @classmethod
@@ -38,7 +38,7 @@ class FileStreamSinkConnector(StagingSinkConnector):
             raise ConfigError(
                 f"{keys.DELIVERY_GUARANTEE} is {keys.EXACTLY_ONCE}, but lines on standard output "
                 "cannot be taken back, and a run that fails may have written some of them.",
-                suggestion=f"Set {FILE}, or set {keys.DELIVERY_GUARANTEE}={keys.AT_LEAST_ONCE}, or remove it.",
+                suggestion=f"Set {FileSinkKeys.file}, or set {keys.DELIVERY_GUARANTEE}={keys.AT_LEAST_ONCE}, or remove it.",
                 config_path=keys.DELIVERY_GUARANTEE,
             )
 
