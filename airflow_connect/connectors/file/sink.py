@@ -38,7 +38,8 @@ class FileStreamSinkConnector(StagingSinkConnector):
             raise ConfigError(
                 f"{keys.DELIVERY_GUARANTEE} is {keys.EXACTLY_ONCE}, but lines on standard output "
                 "cannot be taken back, and a run that fails may have written some of them.",
-                suggestion=f"Set {FileSinkKeys.file}, or set {keys.DELIVERY_GUARANTEE}={keys.AT_LEAST_ONCE}, or remove it.",
+                suggestion=f"Set {FileSinkKeys.file}, or set {keys.DELIVERY_GUARANTEE}={keys.AT_LEAST_ONCE}, or remove"
+                " it.",
                 config_path=keys.DELIVERY_GUARANTEE,
             )
 
