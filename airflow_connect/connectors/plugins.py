@@ -7,30 +7,27 @@ from __future__ import annotations
 
 from airflow_connect.api.config.plugins import PluginKind
 
-_S3 = "airflow_connect.connectors.s3"
-_FILE_SOURCE = "airflow_connect.connectors.file_source"
+_FILES, _JDBC = "airflow_connect.connectors.files", "airflow_connect.connectors.jdbc"
+_S3 = f"{_FILES}.s3"
+_FILE_SOURCE = "airflow_connect.connectors.file_stream.source"
 _METRICS = "airflow_connect.connectors.metrics"
 
 TABLES = {
     PluginKind.CONNECTOR: {
-        "io.confluent.connect.s3.S3SinkConnector": f"{_S3}.sink:S3SinkConnector",
-        "io.confluent.connect.hdfs.HdfsSinkConnector": "airflow_connect.connectors.hdfs.sink:HdfsSinkConnector",
-        "airflow_connect.connectors.local.LocalSinkConnector": (
-            "airflow_connect.connectors.local.sink:LocalSinkConnector"
-        ),
+        "io.confluent.connect.s3.S3SinkConnector": f"{_S3}.connector:S3SinkConnector",
+        "io.confluent.connect.hdfs.HdfsSinkConnector": f"{_FILES}.hdfs.connector:HdfsSinkConnector",
+        "airflow_connect.connectors.local.LocalSinkConnector": f"{_FILES}.local.connector:LocalSinkConnector",
         "org.apache.kafka.connect.file.FileStreamSinkConnector": (
-            "airflow_connect.connectors.file.sink:FileStreamSinkConnector"
+            "airflow_connect.connectors.file_stream.sink.connector:FileStreamSinkConnector"
         ),
-        "io.confluent.connect.jdbc.JdbcSinkConnector": "airflow_connect.connectors.jdbc_sink.sink:JdbcSinkConnector",
+        "io.confluent.connect.jdbc.JdbcSinkConnector": f"{_JDBC}.sink.connector:JdbcSinkConnector",
         "io.confluent.connect.elasticsearch.ElasticsearchSinkConnector": (
-            "airflow_connect.connectors.search_sink.sink:ElasticsearchSinkConnector"
+            "airflow_connect.connectors.search.connector:ElasticsearchSinkConnector"
         ),
         "org.apache.kafka.connect.file.FileStreamSourceConnector": (
             f"{_FILE_SOURCE}.connector:FileStreamSourceConnector"
         ),
-        "io.confluent.connect.jdbc.JdbcSourceConnector": (
-            "airflow_connect.connectors.jdbc_source.connector:JdbcSourceConnector"
-        ),
+        "io.confluent.connect.jdbc.JdbcSourceConnector": f"{_JDBC}.source.connector:JdbcSourceConnector",
         "org.apache.kafka.connect.mirror.MirrorSourceConnector": (
             "airflow_connect.connectors.mirror.connector:MirrorSourceConnector"
         ),

@@ -18,7 +18,8 @@ def modules_of(folder: str) -> list[str]:
     return [name.removesuffix(".__init__") for name in names]
 
 
-CONNECTORS = [f"airflow_connect.connectors.{folder}.sink" for folder in ("file", "hdfs", "local", "s3")]
+FOLDERS = ("file_stream.sink", "files.hdfs", "files.local", "files.s3")
+CONNECTORS = [f"airflow_connect.connectors.{folder}.connector" for folder in FOLDERS]
 """A class is loaded when a DAG is parsed; what a run of it needs is imported by its methods."""
 LIGHT = ["airflow_connect", *modules_of("api"), "airflow_connect.get_provider_info", *CONNECTORS]
 

@@ -14,13 +14,13 @@ import uuid
 from pathlib import Path
 from typing import NamedTuple
 
-from airflow_connect.connectors.file_source.connector import FileStreamSourceConnector
-from airflow_connect.connectors.file_source.task import FileStreamSourceTask
+from airflow_connect.connectors.file_stream.source.connector import FileStreamSourceConnector
+from airflow_connect.connectors.file_stream.source.task import FileStreamSourceTask
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.testing.runs import run_here
 from tests.support.kafka_data import create_topic
-from tests.unit.connectors.file_source.source_runs import Committed, Context
+from tests.unit.connectors.file_stream.source.source_runs import Committed, Context
 
 LINE = '10.0.{}.{} - - [10/Oct/2026:13:55:36 +0000] "GET /page/{} HTTP/1.1" 200 {} "-" "curl/8.5"\n'
 REGEX = r'^(?P<ip>\S+) \S+ \S+ \[(?P<at>[^\]]+)\] "(?P<verb>\w+) (?P<path>\S+) [^"]*" (?P<status>\d+) (?P<size>\d+) '

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_connect.connectors.jdbc_source.settings.names import (
+from airflow_connect.connectors.jdbc.source.settings.names import (
     INCREMENTING,
     TIMESTAMP,
     TIMESTAMP_INCREMENTING,

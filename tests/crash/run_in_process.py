@@ -7,8 +7,8 @@ import functools
 import json
 import sys
 
-from airflow_connect.connectors.hdfs import config as hdfs_config
-from airflow_connect.connectors.jdbc_sink import task as jdbc_task
+from airflow_connect.connectors.files.hdfs import config as hdfs_config
+from airflow_connect.connectors.jdbc.sink import task as jdbc_task
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.spec import RunSpec
 from tests.support.copies.s3 import InProcessEngine

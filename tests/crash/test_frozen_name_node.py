@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from airflow_connect.connectors.hdfs import config as hdfs_config
+from airflow_connect.connectors.files.hdfs import config as hdfs_config
 from airflow_connect.runtime.crash_points import AUDITED, DRIVER_POINTS, TASK_READING
 from airflow_connect.stores.hdfs.settings import JVM, NATIVE, HdfsSettings
 from tests.devstack.hdfs import HdfsCluster

@@ -41,19 +41,19 @@ PAGES = (
         "S3 sink: every configuration key",
         "Keys of Kafka Connect and of Confluent's S3 sink keep their names, defaults and checks. The groups"
         " Run and, in the worker, Runs are additions.",
-        "airflow_connect.connectors.s3.config:config_def",
+        "airflow_connect.connectors.files.s3.config:config_def",
     ),
     Page(
         "docs/connectors/local-sink.reference.md",
         "Local sink: every configuration key",
         "Keys of Kafka Connect, of Confluent's storage sinks, and a directory. The group Run is an addition.",
-        "airflow_connect.connectors.local.config:config_def",
+        "airflow_connect.connectors.files.local.config:config_def",
     ),
     Page(
         "docs/connectors/file-stream-sink.reference.md",
         "FileStreamSink: every configuration key",
         "`file` is Kafka Connect's. The group Run is an addition.",
-        "airflow_connect.connectors.file.config:FileSinkKeys.config_def",
+        "airflow_connect.connectors.file_stream.sink.config:FileSinkKeys.config_def",
     ),
     Page(
         "docs/connectors/file-source.reference.md",
@@ -61,7 +61,7 @@ PAGES = (
         "`file`, `topic` and `batch.size` are Kafka Connect's; all others are additions, and all of them are optional."
         " Keys"
         " that every source has are on [another page](../concepts/sources.md).",
-        "airflow_connect.connectors.file_source.config:FileSourceConfig.config_def",
+        "airflow_connect.connectors.file_stream.source.config:FileSourceConfig.config_def",
     ),
     Page(
         "docs/connectors/metrics-source.reference.md",
@@ -96,14 +96,14 @@ PAGES = (
         "Keys of Confluent's JDBC source keep their names, defaults and checks; `timestamp.lookback.*` and"
         " `quote.identifiers` are additions. Keys that every source has are on"
         " [another page](../concepts/sources.md).",
-        "airflow_connect.connectors.jdbc_source.settings.config:JdbcSourceConfig.config_def",
+        "airflow_connect.connectors.jdbc.source.settings.config:JdbcSourceConfig.config_def",
     ),
     Page(
         "docs/connectors/hdfs-sink.reference.md",
         "HDFS sink: every configuration key",
         "Keys of Kafka Connect and of Confluent's HDFS sink keep their names, defaults and checks. The group Run,"
         " `behavior.on.null.values` and `report.null.values.to.dlq` are additions.",
-        "airflow_connect.connectors.hdfs.config:config_def",
+        "airflow_connect.connectors.files.hdfs.config:config_def",
     ),
     Page(
         "docs/connectors/search-sink.reference.md",
@@ -111,14 +111,14 @@ PAGES = (
         "Keys of Kafka Connect and of Confluent's Elasticsearch sink keep their names, defaults and checks."
         " `key.ignore.id.strategy` is a key of Aiven's OpenSearch sink. `connection.api.key` and the group Run are"
         " additions.",
-        "airflow_connect.connectors.search_sink.config:SearchSinkConfig.config_def",
+        "airflow_connect.connectors.search.config:SearchSinkConfig.config_def",
     ),
     Page(
         "docs/connectors/jdbc-sink.reference.md",
         "JDBC sink: every configuration key",
         "Keys of Kafka Connect and of Confluent's JDBC sink keep their names, defaults and checks. The groups Run and"
         " Exactly once, and `behavior.on.null.values`, are additions.",
-        "airflow_connect.connectors.jdbc_sink.config:JdbcSinkConfig.config_def",
+        "airflow_connect.connectors.jdbc.sink.config:JdbcSinkConfig.config_def",
     ),
     Page(
         "docs/worker.reference.md",

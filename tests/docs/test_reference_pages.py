@@ -42,7 +42,7 @@ def test_reference_page_table_cells_escape_markdown_outside_code() -> None:
 def test_import_of_configuration_loads_nothing_but_the_standard_library() -> None:
     code = (
         "import sys\n"
-        "import airflow_connect.config.resolved.loading, airflow_connect.connectors.s3.config as c\n"
+        "import airflow_connect.config.resolved.loading, airflow_connect.connectors.files.s3.config as c\n"
         "c.config_def()\n"
         "print([m for m in sys.modules if m.split('.')[0] not in sys.stdlib_module_names"
         " and not m.startswith(('airflow_connect', '_', 'sitecustomize'))])"

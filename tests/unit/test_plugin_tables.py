@@ -20,7 +20,7 @@ from airflow_connect.api.config_provider import ConfigProvider
 from airflow_connect.api.connector import Connector
 from airflow_connect.api.converter import Converter, HeaderConverter
 from airflow_connect.api.transform import Predicate, Transformation
-from airflow_connect.connectors.s3.credentials import CredentialsProvider
+from airflow_connect.connectors.files.s3.credentials import CredentialsProvider
 from airflow_connect.formats.format import Format
 from airflow_connect.layout.file_system_names import CheckedNames
 from airflow_connect.layout.late_records import LatePartitioner
@@ -111,7 +111,7 @@ def test_look_up_loads_no_plugin() -> None:
     )
     ran = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True)
     first, loaded = ran.stdout.splitlines()
-    assert first.startswith("airflow_connect.connectors.s3.sink:S3SinkConnector")
+    assert first.startswith("airflow_connect.connectors.files.s3.connector:S3SinkConnector")
     below = re.compile(r"airflow_connect\.(api$|api\.config\b|errors|java)")
     tables = {"airflow_connect.plugin_tables", *(table.__name__ for table in PACKAGES)}
     packages = {str(table.__package__) for table in PACKAGES}

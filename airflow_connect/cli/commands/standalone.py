@@ -14,7 +14,7 @@ from airflow_connect.cli.live_progress import progress_of
 from airflow_connect.cli.outcome import CommandOutcome, exit_code_of
 from airflow_connect.cli.showing import show
 from airflow_connect.cli.terminal import Terminal
-from airflow_connect.connectors.file.config import is_line_output
+from airflow_connect.connectors.file_stream.sink.config import is_line_output
 from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.config_files import read_worker_file
@@ -112,6 +112,6 @@ def redirect_own_output(connector: Mapping[str, Any], terminal: Terminal) -> Non
     """If a connector writes lines to standard output (`... | grep`), nothing else may be written there."""
     if not is_line_output(connector) or terminal.out is terminal.err:
         return
-    from airflow_connect.connectors.file import output
+    from airflow_connect.connectors.file_stream.sink import output
 
     output.send_to(terminal.hand_over_stdout())

@@ -39,13 +39,13 @@ def check_bucket_of(spec: RunSpec) -> Iterator[Result]:
     Raises:
         ConnectError: the bucket cannot be used; the message says why.
     """
-    from airflow_connect.connectors.s3.sink import S3SinkConnector
+    from airflow_connect.connectors.files.s3.connector import S3SinkConnector
     from airflow_connect.runtime.driver.sink.of_spec import sink_of
 
     configuration = sink_of(spec)
     if configuration is None or not issubclass(configuration.connector_class, S3SinkConnector):
         return
-    from airflow_connect.connectors.storage.writing.opening import open_names
+    from airflow_connect.connectors.files.shared.writing.opening import open_names
     from airflow_connect.stores.s3.http.transport import S3Transport
     from airflow_connect.stores.s3.preflight import check_bucket
     from airflow_connect.stores.s3.requests import S3Requests

@@ -53,7 +53,7 @@ def published_files(spec: RunSpec, since_ms: int = 0) -> Iterator[PublishedFile]
         ConfigError: the connector does not write files of this kind, or its configuration is wrong.
         UnavailableError, AccessError: the store or Kafka cannot be read.
     """
-    from airflow_connect.connectors.storage.writing.opening import open_names
+    from airflow_connect.connectors.files.shared.writing.opening import open_names
 
     configuration = _storage_sink(spec)
     config = dict(configuration.resolved.connector.raw)
@@ -119,7 +119,7 @@ def file_system_of(store: Store) -> tuple[FileSystem, str]:
 
 
 def _storage_sink(spec: RunSpec) -> SinkConfiguration:
-    from airflow_connect.connectors.storage.connector import StorageSinkConnector
+    from airflow_connect.connectors.files.shared.connector import StorageSinkConnector
 
     configuration = sink_of(spec)
     if configuration is None or not issubclass(configuration.connector_class, StorageSinkConnector):

@@ -16,7 +16,7 @@ from sqlalchemy import make_url
 from airflow_connect.airflow.connections.database import with_database
 from airflow_connect.airflow.connector_arguments import ConnectorArguments
 from airflow_connect.api.config.references import ResolvedReferences
-from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
 from airflow_connect.databases.connecting import Database as ConnectedDatabase
 from airflow_connect.errors import AccessError, ConfigError
 from airflow_connect.hooks.connect import ConnectHook

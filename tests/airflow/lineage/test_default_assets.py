@@ -41,7 +41,10 @@ def uris(connector: dict[str, Any], worker: dict[str, Any] | None = None) -> tup
         (S3 | {"topics": "${vault:a:b}"}, ["s3://lake/topics"]),
         (S3 | {"s3.bucket.name": "{{ var.value.bucket }}"}, []),
         (S3 | {"topics.dir": "${file:/a:b}"}, []),
-        (ONE | {"connector.class": "airflow_connect.connectors.s3.sink:S3SinkConnector"}, ["s3://lake/topics/t"]),
+        (
+            ONE | {"connector.class": "airflow_connect.connectors.files.s3.connector:S3SinkConnector"},
+            ["s3://lake/topics/t"],
+        ),
         (ONE | {"transforms": "a", "transforms.a.type": f"{TRANSFORMS}.RegexRouter"}, ["s3://lake/topics"]),
         (ONE | {"transforms": "a", "transforms.a.type": "my.Own"}, ["s3://lake/topics"]),
         (ONE | {"transforms": "a", "transforms.a.type": f"{TRANSFORMS}.MaskField$Value"}, ["s3://lake/topics/t"]),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.connectors.storage.settings.complete_keys import complete_keys
+from airflow_connect.connectors.files.shared.settings.complete_keys import complete_keys
 from airflow_connect.runtime.driver import run_in_progress
 from airflow_connect.runtime.driver.sink import run as driver_run
 from airflow_connect.runtime.reporting.presentation import report_line

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.integration.connectors.s3.objects import AVRO_FORMAT, JSON_FORMAT, PARQUET_FORMAT, logical, struct
+from tests.integration.connectors.files.s3.objects import AVRO_FORMAT, JSON_FORMAT, PARQUET_FORMAT, logical, struct
 
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 PRIMITIVES = "org.apache.kafka.connect.converters"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.integration.broken_records.cases import SETUPS
-from tests.integration.connectors.s3.objects import records
+from tests.integration.connectors.files.s3.objects import records
 from tests.integration.runtime.sink.failures.test_errors import read_all
 from tests.support.copies.s3 import InProcessEngine
 

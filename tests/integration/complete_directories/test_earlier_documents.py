@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from airflow_connect.connectors.storage.publishing.state_document import KeptState
+from airflow_connect.connectors.files.shared.publishing.state_document import KeptState
 from airflow_connect.planning.limits import RunLimits
 from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 from airflow_connect.runtime.driver.sink.kafka_session import SinkSession

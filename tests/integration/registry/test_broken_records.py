@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.integration.connectors.s3.objects import AVRO_FORMAT, JSON_FORMAT, PARQUET_FORMAT, records
+from tests.integration.connectors.files.s3.objects import AVRO_FORMAT, JSON_FORMAT, PARQUET_FORMAT, records
 from tests.integration.registry.avro_messages import message
 from tests.integration.runtime.sink.failures.test_errors import TOLERANT, read_all
 from tests.support.copies.s3 import InProcessEngine

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from airflow_connect.connectors.hdfs.file_trees import Found, open_tree
+from airflow_connect.connectors.files.hdfs.file_trees import Found, open_tree
 from airflow_connect.devstack.launching.process import free_ports
 from airflow_connect.errors import AccessError, ConfigError, ConnectError, UnavailableError
 from airflow_connect.runtime.engine.hadoop_jvm import HadoopJvm, start_hadoop_jvm

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.connectors.hdfs.file_trees import open_tree
+from airflow_connect.connectors.files.hdfs.file_trees import open_tree
 from airflow_connect.errors import UnavailableError
 from airflow_connect.runtime.engine.hadoop_jvm import start_hadoop_jvm
 from airflow_connect.stores.hdfs import settings as hdfs_settings

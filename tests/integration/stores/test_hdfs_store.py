@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from airflow_connect.api.staging import StagedFile
-from airflow_connect.connectors.hdfs import file_trees
+from airflow_connect.connectors.files.hdfs import file_trees
 from airflow_connect.devstack.launching.process import free_ports
 from airflow_connect.errors import AccessError, ConfigError, DataError, PublishConflictError, UnavailableError
 from airflow_connect.stores.hdfs import files as file_requests

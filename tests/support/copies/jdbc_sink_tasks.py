@@ -9,8 +9,8 @@ from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.record import KafkaRecord, SinkRecord
 from airflow_connect.api.schema import Schema
 from airflow_connect.api.sink_roles import RoleContext
-from airflow_connect.connectors.jdbc_sink.sink import JdbcSinkConnector
-from airflow_connect.connectors.jdbc_sink.task import JdbcSinkTask
+from airflow_connect.connectors.jdbc.sink.connector import JdbcSinkConnector
+from airflow_connect.connectors.jdbc.sink.task import JdbcSinkTask
 from airflow_connect.documents.run import PartitionReport
 from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_connect.api.record import SourceRecord
-from airflow_connect.connectors.jdbc_source.connector import JdbcSourceConnector
-from airflow_connect.connectors.jdbc_source.task import JdbcSourceTask
+from airflow_connect.connectors.jdbc.source.connector import JdbcSourceConnector
+from airflow_connect.connectors.jdbc.source.task import JdbcSourceTask
 from airflow_connect.errors import ConnectError, RetriableError
 from airflow_connect.runtime.executor.source.columns import records_of
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import OffsetRange
 from airflow_connect.api.sink_roles import RoleContext
-from airflow_connect.connectors.search_sink.task import ElasticsearchSinkTask
+from airflow_connect.connectors.search.task import ElasticsearchSinkTask
 from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner
 from tests.support.copies.jdbc_sink_tasks import LAST, Errors
 from tests.support.copies.s3 import Sink

@@ -9,9 +9,9 @@ from airflow_connect.api.offsets import OffsetRange
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.sink import SinkTask
 from airflow_connect.api.sink_roles import RoleContext
-from airflow_connect.connectors.storage.settings.config import StorageConfig
-from airflow_connect.connectors.storage.writing.sink_task import StorageSinkTask
-from airflow_connect.connectors.storage.writing.task_plan import StorageTaskPlan
+from airflow_connect.connectors.files.shared.settings.config import StorageConfig
+from airflow_connect.connectors.files.shared.writing.sink_task import StorageSinkTask
+from airflow_connect.connectors.files.shared.writing.task_plan import StorageTaskPlan
 from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner
 from airflow_connect.stores.store import Stager, Store
 

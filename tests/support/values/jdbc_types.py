@@ -1,6 +1,6 @@
 """Column types of each database: a value in SQL, and the field that the JDBC source makes of it.
 
-tests/integration/connectors/jdbc_source/test_types.py sends every one of them through the source, and
+tests/integration/connectors/jdbc/source/test_types.py sends every one of them through the source, and
 docs/connectors/jdbc-source-types.md is made from this list (`python -m tests.docs.jdbc_types_page`).
 """
 

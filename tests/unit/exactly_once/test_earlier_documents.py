@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.connectors.storage.publishing.state_document import KeptState, TaskState, times_of
+from airflow_connect.connectors.files.shared.publishing.state_document import KeptState, TaskState, times_of
 from airflow_connect.documents.run import Plan
 from airflow_connect.errors import StateError
 from airflow_connect.exactly_once import earlier

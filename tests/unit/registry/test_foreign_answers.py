@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_connect.api.record import KafkaRecord
-from tests.unit.connectors.storage.staging import Outcome, copy
+from tests.unit.connectors.files.shared.staging import Outcome, copy
 from tests.unit.registry.registry_double import RegistryDouble
 
 AVRO = "io.confluent.connect.avro.AvroConverter"

@@ -20,7 +20,7 @@ from airflow_connect.runtime.executor.task import run_task
 from airflow_connect.runtime.settings import TaskSettings
 from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.testing.runs import InProcessEngine
-from tests.integration.connectors.file_source.conftest import MakeLines, make_lines
+from tests.integration.connectors.file_stream.source.conftest import MakeLines, make_lines
 from tests.integration.runtime.source.conftest import Numbers
 from tests.support.steps import Steps
 from tests.support.waiting import TIMEOUT_S

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_connect.api.offsets import OffsetRange
-from airflow_connect.connectors.storage.publishing.time_progress import TimeDirectory
+from airflow_connect.connectors.files.shared.publishing.time_progress import TimeDirectory
 from airflow_connect.documents.run import Plan, RunReport, TaskPlan
 from airflow_connect.errors import ConfigError, ConnectError, FencedError, UnavailableError
 

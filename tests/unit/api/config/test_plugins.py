@@ -15,12 +15,15 @@ KAFKA, HDFS = "org.apache.kafka.connect", "io.confluent.connect.hdfs.partitioner
 SIMPLE_HEADERS = "converters.simple_header_converter:SimpleHeaderConverter"
 
 
+S3_SINK = "connectors.files.s3.connector:S3SinkConnector"
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "path"),
     [
-        (PluginKind.CONNECTOR, "io.confluent.connect.s3.S3SinkConnector", "connectors.s3.sink:S3SinkConnector"),
-        (PluginKind.CONNECTOR, "S3SinkConnector", "connectors.s3.sink:S3SinkConnector"),
-        (PluginKind.CONNECTOR, "S3Sink", "connectors.s3.sink:S3SinkConnector"),
+        (PluginKind.CONNECTOR, "io.confluent.connect.s3.S3SinkConnector", S3_SINK),
+        (PluginKind.CONNECTOR, "S3SinkConnector", S3_SINK),
+        (PluginKind.CONNECTOR, "S3Sink", S3_SINK),
         (PluginKind.CONVERTER, f"{KAFKA}.json.JsonConverter", "converters.json.converter:JsonConverter"),
         (PluginKind.CONVERTER, "Json", "converters.json.converter:JsonConverter"),
         (PluginKind.HEADER_CONVERTER, "SimpleHeaderConverter", SIMPLE_HEADERS),

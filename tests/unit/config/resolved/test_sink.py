@@ -15,7 +15,7 @@ MINIMAL: dict[str, Any] = {"name": "meetups", "connector.class": "S3SinkConnecto
 def test_from_config_minimal_has_connects_defaults() -> None:
     config = SinkConnectorConfig.from_config(MINIMAL)
     assert (config.name, config.tasks_max, config.topics, config.topics_regex) == ("meetups", 1, ("a", "b"), "")
-    assert config.connector.path == "airflow_connect.connectors.s3.sink:S3SinkConnector"
+    assert config.connector.path == "airflow_connect.connectors.files.s3.connector:S3SinkConnector"
     assert (config.key_converter, config.value_converter, config.header_converter) == (None, None, None)
     assert (config.errors.tolerate, config.errors.retry_timeout_ms, config.errors.retry_delay_max_ms) == (
         False,

@@ -165,7 +165,7 @@ def test_deleting_leaves_nothing():
         ("io.confluent.connect.s3.S3SinkConnector", 4, "io.confluent.connect.s3.S3SinkTask"),
         ("io.confluent.connect.jdbc.JdbcSinkConnector", 4, "io.confluent.connect.jdbc.sink.JdbcSinkTask"),
         ("JdbcSource", 1, "io.confluent.connect.jdbc.source.JdbcSourceTask"),
-        ("airflow_connect.connectors.local.sink:LocalSinkConnector", 4, "LocalSinkTask"),
+        ("airflow_connect.connectors.files.local.connector:LocalSinkConnector", 4, "LocalSinkTask"),
     ],
 )
 def test_tasks_have_the_class_that_kafka_connect_would_start(connector, count, task_class):

@@ -35,7 +35,7 @@ def test_a_module_that_no_connector_uses_is_not_imported(name: str) -> None:
 
 
 def test_a_class_that_a_connector_uses_is_looked_at() -> None:
-    name = "airflow_connect.connectors.local.sink:LocalSinkConnector"
+    name = "airflow_connect.connectors.files.local.connector:LocalSinkConnector"
     assert keys_of(name, lambda: {name}) == keys_of(name)
     own = f"{__name__}:OwnTransformation"
     assert [key["name"] for key in keys_of(own, lambda: {own})] == ["color"]

@@ -14,7 +14,7 @@ from airflow_connect.api.record import KafkaRecord
 from airflow_connect.converters.json.converter import JsonConverter
 from airflow_connect.errors import DataError
 from tests.support.session.searching import examples
-from tests.unit.connectors.storage.staging import copy
+from tests.unit.connectors.files.shared.staging import copy
 from tests.unit.registry.registry_double import RegistryDouble
 
 

@@ -31,7 +31,7 @@ from airflow_connect.api import (
     TopicPartition,
 )
 from airflow_connect.api.sink_state import CopiedRun, PlannedRun, PlannedState, StateAfter
-from airflow_connect.connectors.local.sink import LocalSinkConnector
+from airflow_connect.connectors.files.local.connector import LocalSinkConnector
 from airflow_connect.errors import TaskFailedError
 from airflow_connect.runtime.driver.entry import validate_connector
 from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration

@@ -8,7 +8,7 @@ from airflow_connect.errors import ConfigError
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.driver.entry import reset_offsets, set_offsets
 from airflow_connect.runtime.driver.source import run as source_run
-from tests.integration.connectors.file_source.conftest import MakeLines, make_lines
+from tests.integration.connectors.file_stream.source.conftest import MakeLines, make_lines
 from tests.integration.runtime.source.conftest import Numbers
 
 __all__ = ["make_lines"]

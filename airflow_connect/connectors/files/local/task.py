@@ -1,0 +1,22 @@
+"""The task of the local sink: stages files below `+tmp`. It has no way to publish one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_connect.connectors.files.local.config import LocalSinkConfig
+from airflow_connect.connectors.files.shared.writing.sink_task import StorageSinkTask
+
+if TYPE_CHECKING:
+    from airflow_connect.api.sink_roles import RoleContext
+    from airflow_connect.connectors.files.shared.settings.config import StorageConfig
+    from airflow_connect.stores.store import Store
+
+
+class LocalSinkTask(StorageSinkTask):
+    """See `StorageSinkTask`."""
+
+    def storage(self, run: RoleContext) -> tuple[StorageConfig, Store]:
+        """Read the configuration; no request yet."""
+        config = LocalSinkConfig.from_config(run.config)
+        return config.storage, config.store

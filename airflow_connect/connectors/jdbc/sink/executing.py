@@ -1,0 +1,402 @@
+"""Executes the rows of one chunk: the fastest way the database has, and row by row where one of them is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.schema import DECIMAL, Type
+from airflow_connect.connectors.jdbc.sink import keys
+from airflow_connect.connectors.jdbc.sink.columns.chunk import ColumnChunk, RowsNeededError
+from airflow_connect.connectors.jdbc.sink.columns.loading import loader_of, most_bytes_of
+from airflow_connect.connectors.jdbc.sink.outcome import ANOTHER_ROW, SKIPPED, Outcome, RowRefusedError
+from airflow_connect.connectors.jdbc.sink.statements.dialects import MySqlStatements, PostgreSqlStatements
+from airflow_connect.connectors.jdbc.sink.statements.standard_sql import Names, Statements
+from airflow_connect.connectors.jdbc.sink.values import exact_number
+from airflow_connect.databases.connecting import is_of_a_driver
+from airflow_connect.databases.failures import Failure, kind_of, reason_of
+from airflow_connect.errors import DatabaseError, DataError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from airflow_connect.api.record import SinkRecord
+    from airflow_connect.api.schema import Schema
+    from airflow_connect.connectors.jdbc.sink.batches import Chunk, Row
+    from airflow_connect.connectors.jdbc.sink.tables import FieldColumns
+    from airflow_connect.connectors.jdbc.sink.values import Binding
+    from airflow_connect.databases.connecting import Database
+
+FEWEST_FOR_COPY = 100
+"""Rows. Below, and to find out which row is refused, INSERT decides what a column accepts."""
+_STAGE = "airflow_connect_stage"
+_REPEATED_KEY = "21000"
+"""PostgreSQL: one statement would change a row twice, since the column takes different values for the same key."""
+_MORE_THAN_ONE_ROW = 1242
+"""MySQL, MariaDB: what the guard of `MySqlStatements.on_duplicate` raises."""
+_LARGE = 128 << 10
+"""Characters or bytes in a row whose statement is measured: no server is set to take less than 1 MiB at once."""
+_OF_A_ROW = frozenset({Failure.CONSTRAINT, Failure.VALUE})
+"""Anything else is a reason of the server, however few rows are tried: those that are not written fail the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A row that the database refused."""
+
+    record: SinkRecord
+    error: Exception
+
+
+class ChunkExecutor:
+    """Writes chunks inside a transaction that a caller has begun."""
+
+    def __init__(self, database: Database, statements: Statements, insert_mode: str, batch_rows: int) -> None:
+        """`insert_mode`, `batch_rows`: see `JdbcSinkConfig`."""
+        self.loader = None if insert_mode == keys.UPDATE else loader_of(database.engine, statements, batch_rows)
+        self._database = database
+        self._statements = statements
+        self._mode = insert_mode
+        self._batch_rows = batch_rows
+        self._stages = 0
+        self._checked: set[tuple[str, tuple[type, ...]]] = set()
+        self.outcome = Outcome()
+        """Of the present transaction; whoever begins one replaces it."""
+
+    def apply(self, connection: Connection, chunk: Chunk, columns: FieldColumns) -> list[Failed]:
+        """Write a chunk; returns the rows that the database refused, while all others are written.
+
+        Args:
+            connection: in a transaction.
+            chunk: rows of one table.
+            columns: the column of each field; fields without one are left out.
+
+        Raises:
+            Exception: of the driver, if the transaction is lost, or cannot go on.
+        """
+        work = _Work.of(self._database, self._statements, chunk, columns)
+        failed: list[Failed] = []
+        rows = work.exact(list(zip(work.projected(chunk.rows), chunk.records, strict=True)), failed)
+        if isinstance(self._statements, MySqlStatements):
+            rows = self._of_packets(connection, work, rows, failed)
+        for start in range(0, len(rows), self._batch_rows):
+            self._try(connection, work, rows[start : start + self._batch_rows], failed)
+        return failed
+
+    def apply_columns(self, connection: Connection, chunk: ColumnChunk, columns: FieldColumns) -> None:
+        """Write a chunk of columns, all or nothing.
+
+        Args:
+            connection: in a transaction, which the caller must roll back after an error.
+            chunk: records of one table.
+            columns: as for `apply`.
+
+        Raises:
+            RowsNeededError: they cannot be written in columns, or the database refused a row.
+            Exception: of the driver, if the transaction is lost, or cannot go on.
+        """
+        assert self.loader is not None
+        replaces = self._mode == keys.UPSERT
+        if not (replaces or columns.may_copy):
+            raise RowsNeededError
+        work = _Work.of(self._database, self._statements, chunk, columns)
+        chosen = work.columns(chunk)
+        if replaces and any(column.null_count for column in chosen[: len(work.names.keys)]):
+            raise RowsNeededError  # The last row of a key would count, and no two nulls are the same key.
+        try:
+            skipped = self.loader.load(connection, work.names, chosen, replaces=replaces)
+        except Exception as error:
+            if isinstance(error, RowsNeededError) or connection.invalidated:
+                raise
+            if _is_refused(error) or _repeats_a_key(error) or _is_guard(error, work.names):
+                raise RowsNeededError from error
+            raise
+        if skipped and not replaces:
+            raise RowsNeededError  # Row by row, the record is found.
+        if skipped:
+            self.outcome.skipped[str(chunk.plan.table)] += skipped
+
+    def _of_packets(
+        self, connection: Connection, work: _Work, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]
+    ) -> list[tuple[Row, SinkRecord]]:
+        """Rows that the server takes at once; of a larger one it would close the connection, each time again."""
+        large = [
+            n for n, (row, _) in enumerate(rows) if sum(len(v) for v in row if isinstance(v, str | bytes)) > _LARGE
+        ]
+        if not large or work.deletes:
+            return rows
+        driver: Any = connection.connection.driver_connection
+        most_bytes, too_large = most_bytes_of(connection), set()
+        upserts = self._mode == keys.UPSERT
+        statement = self._statements.upsert(work.names) if upserts else self._statements.insert(work.names)
+        with driver.cursor() as cursor:
+            sizes = {n: len(cursor.mogrify(statement, rows[n][0]).encode(errors="surrogatepass")) for n in large}
+        for n, size_bytes in sizes.items():
+            if size_bytes > most_bytes:
+                too_large.add(n)
+                reason = (
+                    f"its statement has {size_bytes} bytes, and max_allowed_packet of the server is {most_bytes + 2}"
+                )
+                failed.append(Failed(rows[n][1], RowRefusedError(reason, Failure.VALUE)))
+        return [row for n, row in enumerate(rows) if n not in too_large]
+
+    def _try(
+        self, connection: Connection, work: _Work, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]
+    ) -> None:
+        """Write rows under a savepoint; if they are refused, each half of them."""
+        savepoint = connection.begin_nested()
+        try:
+            done = self._execute(connection, work, rows)
+            savepoint.commit()
+            self.outcome.add(done)
+        except Exception as error:
+            if connection.invalidated:
+                raise
+            if work.may_copy and _repeats_a_key(error):
+                savepoint.rollback()
+                self._try(connection, replace(work, may_copy=False), rows, failed)
+                return
+            if _is_guard(error, work.names):
+                error = RowRefusedError(ANOTHER_ROW)
+            if not _is_refused(error):
+                raise  # Not rolled back here: after a deadlock, there is no savepoint any more.
+            _check_transaction(connection, work, rows, error)
+            savepoint.rollback()
+            if len(rows) == 1:
+                failed.append(Failed(rows[0][1], error))
+                return
+            middle = len(rows) // 2
+            self._try(connection, work, rows[:middle], failed)
+            self._try(connection, work, rows[middle:], failed)
+
+    def _execute(self, connection: Connection, work: _Work, records: list[tuple[Row, SinkRecord]]) -> Outcome:
+        """Write rows; returns what was not written without an error."""
+        statements, rows = self._statements, [row for row, _ in records]
+        if work.deletes:
+            count = connection.exec_driver_sql(statements.delete(work.names), rows).rowcount
+            missing = max(0, len(rows) - count) if count >= 0 else 0
+            return Outcome(undeleted=Counter({work.table: missing} if missing else {}))
+        if self._mode == keys.UPDATE:
+            return self._update(connection, work, records)
+        upserts = self._mode == keys.UPSERT
+        nulls = sum(None in row[: len(work.names.keys)] for row in rows) if upserts else 0
+        may_copy = work.may_copy and len(rows) >= FEWEST_FOR_COPY and not nulls
+        if isinstance(statements, PostgreSqlStatements) and may_copy:
+            skipped = self._copy(connection, statements, work, rows)
+        else:
+            statement = statements.upsert(work.names) if upserts else statements.insert(work.names)
+            count = connection.exec_driver_sql(statement, rows).rowcount
+            skipped = statements.skipped(work.names, len(rows), count, upserts=upserts)
+        if skipped and self._mode != keys.UPSERT:
+            raise RowRefusedError(SKIPPED)
+        return Outcome(
+            skipped=Counter({work.table: skipped} if skipped else {}),
+            without_key=Counter({work.table: nulls} if nulls else {}),
+        )
+
+    def _update(self, connection: Connection, work: _Work, records: list[tuple[Row, SinkRecord]]) -> Outcome:
+        """Each on its own: a count for many would hide a record without a row behind one that has two."""
+        statement, count = self._statements.update(work.names), len(work.names.keys)
+        outcome = Outcome()
+        for row, record in records:
+            if connection.exec_driver_sql(statement, (*(row[count:] or row), *row[:count])).rowcount == 0:
+                outcome.unmatched.append((work.table, record))
+        return outcome
+
+    def _copy(self, connection: Connection, statements: PostgreSqlStatements, work: _Work, rows: list[Row]) -> int:
+        """COPY, for upserts into a temporary table and from there; returns how many rows were left out.
+
+        Of rows with the same key, only the last counts, as if they had been written one after the other.
+        """
+        names = work.names
+        upserts = self._mode == keys.UPSERT
+        self._check_types(connection, statements.upsert(names) if upserts else statements.insert(names), rows)
+        if not upserts:
+            return len(rows) - _copy_rows(connection, names.table, names.all, rows)
+        self._stages += 1
+        stage = f"{_STAGE}_{self._stages}"
+        listed = ",".join(names.all)
+        connection.exec_driver_sql(
+            f"CREATE TEMPORARY TABLE {stage} ON COMMIT DROP AS SELECT {listed} FROM {names.table} WITH NO DATA"
+        )
+        last = {row[: len(names.keys)]: row for row in rows}
+        _copy_rows(connection, stage, names.all, list(last.values()))
+        inserted = connection.exec_driver_sql(
+            f"INSERT INTO {names.table} ({listed}) SELECT {listed} FROM {stage} {statements.on_conflict(names)}"
+        )
+        connection.exec_driver_sql(f"DROP TABLE {stage}")
+        return statements.skipped(names, len(last), inserted.rowcount, upserts=True)
+
+    def _check_types(self, connection: Connection, statement: str, rows: list[Row]) -> None:
+        """Have the database refuse what INSERT refuses, but COPY takes: a number for a boolean, an identity column.
+
+        The result must not depend on the number of rows. EXPLAIN executes nothing. Each statement is checked once for
+        the same types of values.
+
+        Raises:
+            Exception: of the driver.
+        """
+        columns = zip(*rows, strict=True)
+        one_of_each = tuple(next((value for value in column if value is not None), None) for column in columns)
+        checked = (statement, tuple(map(type, one_of_each)))
+        if checked not in self._checked:
+            connection.exec_driver_sql(f"EXPLAIN {statement}", one_of_each)
+            self._checked.add(checked)
+
+
+def _copy_rows(connection: Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
+    """Returns how many rows the table got."""
+    # SQLAlchemy doubles % in names for statements with parameters; COPY goes to the driver without any.
+    statement = f"COPY {table} ({','.join(columns)}) FROM STDIN".replace("%%", "%")
+    driver: Any = connection.connection.driver_connection
+    with driver.cursor() as cursor, cursor.copy(statement) as copy:
+        for row in rows:
+            copy.write_row(row)
+    return int(cursor.rowcount)
+
+
+def _is_refused(error: Exception) -> bool:
+    """Whether the reason is a row."""
+    if is_of_a_driver(error):
+        return kind_of(error) in _OF_A_ROW
+    # sqlite3 refuses numbers of more than 64 bits, psycopg texts with NUL, by exceptions of Python.
+    return isinstance(error, (OverflowError, ValueError, TypeError, RowRefusedError))
+
+
+def _check_transaction(
+    connection: Connection, work: _Work, rows: Sequence[tuple[Row, SinkRecord]], error: Exception
+) -> None:
+    """Refuse to go on if SQLite has ended the transaction: rows would be written without their offsets.
+
+    Raises:
+        DatabaseError: a constraint or a trigger is declared with ROLLBACK.
+    """
+    driver: Any = connection.connection.driver_connection
+    if connection.dialect.name != "sqlite" or driver.in_transaction:
+        return
+    first, last = rows[0][1].where, rows[-1][1].where
+    raise DatabaseError(
+        f"A constraint or a trigger of {work.table} has ended the transaction, because it is declared with ROLLBACK and"
+        f" refuses {first if first == last else f'a record from {first} to {last}'}: {reason_of(error)}.",
+        code="database.constraint",
+        suggestion="Nothing of the transaction was written. Declare it with ABORT, SQLite's default, so that only the"
+        " record is refused; or correct the record.",
+    ) from None
+
+
+def _repeats_a_key(error: Exception) -> bool:
+    """Whether PostgreSQL takes two keys of a statement for the same one: single statements may write them."""
+    return getattr(getattr(error, "orig", None) or error, "sqlstate", None) == _REPEATED_KEY
+
+
+def _is_guard(error: Exception, names: Names) -> bool:
+    """Whether an upsert would have changed a row with another key."""
+    arguments: tuple[object, ...] = (getattr(error, "orig", None) or error).args
+    return names.guarded and arguments[:1] == (_MORE_THAN_ONE_ROW,)
+
+
+def _may_be_changed(schema: Schema, is_real: bool | None) -> bool:
+    """Whether a column of SQLite may change a number; `is_real`: whether it is REAL, None: it has no numbers."""
+    return is_real is not None and (schema.name == DECIMAL or (is_real and schema.type is Type.INT64))
+
+
+def _inexact(name: str, record: SinkRecord) -> DataError:
+    return DataError(
+        f"The field {name} of {record.where} is a number with more digits than SQLite keeps in its column: 15, or, if"
+        " the column is not REAL, those of an integer of 64 bits.",
+        code="database.value",
+        suggestion="Create the column with the type TEXT, which keeps every digit.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A chunk's statement: quoted names, and which values of a row belong to them."""
+
+    table: str
+    names: Names
+    deletes: bool
+    may_copy: bool
+    binding: Binding
+    chosen: tuple[int, ...] | None
+    moments: Mapping[int, bool]
+    """Places of points in time among the chosen values, and whether their columns hold such."""
+    decimals: Mapping[int, tuple[str, bool]]
+    """Places of numbers that columns of SQLite may change: name of the field, and whether the column is REAL."""
+
+    @classmethod
+    def of(cls, database: Database, statements: Statements, chunk: Chunk | ColumnChunk, columns: FieldColumns) -> _Work:
+        fields = chunk.plan.fields[: chunk.plan.key_count] if chunk.deletes else chunk.plan.fields
+        there = [n for n, field in enumerate(fields) if field.name in columns.names]
+        quote = database.quoting.name
+        names = Names(
+            database.quoting.table(chunk.plan.table),
+            tuple(quote(columns.names[fields[n].name]) for n in there if fields[n].is_key),
+            tuple(quote(columns.names[fields[n].name]) for n in there if not fields[n].is_key),
+            guarded=columns.needs_guard,
+        )
+        binding = chunk.plan.binding
+        moments = {
+            place: columns.names[fields[n].name] in columns.instants
+            for place, n in enumerate(there)
+            if binding.is_moment(fields[n])
+        }
+        decimals = {
+            place: (fields[n].name, columns.numbers[columns.names[fields[n].name]])
+            for place, n in enumerate(there)
+            if _may_be_changed(fields[n].schema, columns.numbers.get(columns.names[fields[n].name]))
+        }
+        chosen = None if len(there) == len(fields) else tuple(there)
+        table = str(chunk.plan.table)
+        return cls(table, names, chunk.deletes, columns.may_copy, binding, chosen, moments, decimals)
+
+    def projected(self, rows: list[Row]) -> list[Row]:
+        """Rows without the values that have no column, and with points in time as their columns hold them."""
+        if self.chosen is not None:
+            rows = [tuple([row[n] for n in self.chosen]) for row in rows]
+        if not self.moments:
+            return rows
+        change, moments = self.binding.for_column, self.moments
+        return [
+            tuple([change(v, is_instant=moments[n]) if n in moments else v for n, v in enumerate(row)]) for row in rows
+        ]
+
+    def exact(self, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]) -> list[tuple[Row, SinkRecord]]:
+        """Rows with numbers that their columns hold exactly; the others are added to `failed`."""
+        if not self.decimals:
+            return rows
+        kept: list[tuple[Row, SinkRecord]] = []
+        for row, record in rows:
+            values = list(row)
+            for place, (name, is_real) in self.decimals.items():
+                value = values[place]
+                if value is None:
+                    continue
+                if isinstance(value, int):
+                    values[place] = value if int(float(value)) == value else None
+                else:
+                    values[place] = exact_number(value, is_real=is_real)
+                if values[place] is None:
+                    failed.append(Failed(record, _inexact(name, record)))
+                    break
+            else:
+                kept.append((tuple(values), record))
+        return kept
+
+    def columns(self, chunk: ColumnChunk) -> list[Any]:
+        """The same for columns.
+
+        Raises:
+            RowsNeededError: the values must be written one by one.
+        """
+        from airflow_connect.connectors.jdbc.sink.columns.binding import moments_for_column
+
+        found = [chunk.columns[n] for n in (range(len(chunk.columns)) if self.chosen is None else self.chosen)]
+        for place, is_instant in self.moments.items():
+            column = moments_for_column(found[place], self.binding, is_instant=is_instant)
+            if column is None:
+                raise RowsNeededError
+            found[place] = column
+        return found

@@ -1,0 +1,482 @@
+"""Tables as they are in the database, and what is created and altered for records.
+
+Source: io.confluent.connect.jdbc.sink.DbStructure, with its messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.schema import DECIMAL, TIMESTAMP, Type
+from airflow_connect.connectors.jdbc.sink import keys
+from airflow_connect.connectors.jdbc.sink.coarse import changes, collations, declared_types, equal_keys, exact_collation
+from airflow_connect.connectors.jdbc.sink.fields import UNKNOWN, SinkField
+from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
+from airflow_connect.connectors.jdbc.sink.statements.standard_sql import Names, Statements
+from airflow_connect.connectors.jdbc.sink.values import exact_number
+from airflow_connect.databases.failures import Failure, kind_of
+from airflow_connect.errors import DatabaseError, SchemaError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
+    from airflow_connect.connectors.jdbc.sink.values import Binding
+    from airflow_connect.databases.connecting import Database
+    from airflow_connect.databases.identifiers import Quoting, TableId
+
+_INSTANT = "instant"
+_PG_NAME_BYTES = 63
+_UNLOGGED = (
+    "is UNLOGGED: PostgreSQL empties it after a crash of the server, but keeps the offsets, so its records are not"
+    " written again. ALTER TABLE ... SET LOGGED prevents that."
+)
+_REAL, _NUMERIC = "real", "numeric"
+_TRANSACTIONAL_ENGINES = frozenset({"innodb", "rocksdb", "tokudb", "ndbcluster", "ndb"})
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """The columns of a table in the database.
+
+    Attributes:
+        names: exact names.
+        folded: lower-case name -> exact name, where only one column has it.
+        instants: names of those that hold points in time: PostgreSQL's `timestamptz`, MySQL's TIMESTAMP.
+        numbers: names of those that turn texts into numbers, which SQLite's do -> whether these are always REAL.
+        quoting: how statements name them.
+        may_copy: whether COPY does what INSERT does.
+        unique: columns of each unique index of MySQL, and whether they are whole; None if that is not known.
+        declared: see `declared_types`.
+        collations: see `coarse.collations`.
+    """
+
+    names: frozenset[str]
+    folded: dict[str, str]
+    instants: frozenset[str]
+    numbers: Mapping[str, bool]
+    quoting: Quoting
+    may_copy: bool = True
+    unique: Mapping[frozenset[str], bool] | None = None
+    declared: Mapping[str, str] = dataclass_field(default_factory=dict)
+    collations: Mapping[str, str] = dataclass_field(default_factory=dict)
+
+    @classmethod
+    def of(cls, types: Mapping[str, str], quoting: Quoting) -> TableColumns:
+        """From the exact names and types: a word of this module, or "" for any other. `quoting`: of statements."""
+        lower = [name.lower() for name in types]
+        folded = {n.lower(): n for n in types if lower.count(n.lower()) == 1}
+        instants = frozenset(name for name, kind in types.items() if kind == _INSTANT)
+        numbers = {name: kind == _REAL for name, kind in types.items() if kind in (_REAL, _NUMERIC)}
+        return cls(frozenset(types), folded, instants, numbers, quoting)
+
+    def find(self, name: str) -> str | None:
+        """The column for a field: by its exact name, else by the only one that differs in case.
+
+        Raises:
+            ConfigError: names are not quoted, and the column cannot be reached without quotes.
+        """
+        wanted = self.quoting.folded(name)
+        found = wanted if wanted in self.names else self.folded.get(name.lower())
+        if found is not None:
+            self.quoting.check_is_found("column", found, (found,))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class FieldColumns:
+    """The columns of the fields of a record.
+
+    Attributes:
+        names: field -> column; fields without a column are left out.
+        instants: those columns that hold points in time, not the time of a local clock.
+        numbers: those columns of SQLite that turn texts into numbers -> whether these are always REAL.
+        may_copy: whether COPY does what INSERT does.
+        needs_guard: whether an upsert of MySQL could change a row with another key.
+    """
+
+    names: Mapping[str, str]
+    instants: frozenset[str]
+    numbers: Mapping[str, bool] = dataclass_field(default_factory=dict)
+    may_copy: bool = True
+    needs_guard: bool = False
+
+
+class Tables:
+    """Looks at tables once, creates and alters them. DDL commits on its own: never call it inside a transaction."""
+
+    def __init__(self, config: JdbcSinkConfig, database: Database, statements: Statements, binding: Binding) -> None:
+        """Nothing is looked up yet."""
+        self._config = config
+        self._database = database
+        self._statements = statements
+        self._binding = binding
+        self._known: dict[TableId, TableColumns] = {}
+        self._coarse: dict[tuple[TableId, str], list[str]] = {}
+        self._told: set[tuple[TableId, str]] = set()
+        self._written: set[str] = set()
+        self._is_whitelist_told = False
+        self.created: list[TableId] = []
+        """Tables that were missing."""
+
+    def forget(self) -> None:
+        """Look again at the next use: a table was changed by someone else."""
+        self._known.clear()
+
+    def columns_for(self, connection: Connection, table: TableId, fields: Sequence[SinkField]) -> FieldColumns:
+        """The column of each field; what is missing is created, if the configuration says so.
+
+        Fields that are null and have no schema are left out if there is no column for them.
+
+        Raises:
+            SchemaError: the table or a column is missing and may not be created.
+            DatabaseError: the table cannot be written to.
+        """
+        known = self._known.get(table) or self._look(connection, table)
+        typed = [field for field in fields if field.schema is not UNKNOWN]
+        if known is None:
+            known = self._create(connection, table, typed)
+        missing = [field for field in typed if known.find(field.name) is None]
+        if missing:
+            known = self._evolve(connection, table, missing)
+        self._known[table] = known
+        found = {field.name: known.find(field.name) for field in fields}
+        there = {name: column for name, column in found.items() if column is not None}
+        if not there:
+            raise SchemaError(
+                f"All fields of the record are null, and the table {table} has no column for any of them.",
+                code="jdbc.no_fields",
+                suggestion="Correct the names of the columns, or use a converter with schemas.",
+            )
+        _refuse_shared(table, there)
+        self._look_for_coarse(table, known, typed)
+        self._written.update(field.name for field in fields)
+        key = frozenset(there[field.name] for field in fields if field.is_key and field.name in there)
+        guard = self._config.insert_mode == keys.UPSERT and self._needs_guard(table, known, key)
+        return FieldColumns(
+            there, known.instants.intersection(there.values()), known.numbers, known.may_copy, needs_guard=guard
+        )
+
+    def take_notes(self) -> Iterator[str]:
+        """Sentences about columns that change values of their fields, and about fields that are misspelt; once."""
+        missing = sorted(self._config.mapping.whitelist - self._written)
+        if missing and self._written and not self._is_whitelist_told:
+            self._is_whitelist_told = True
+            yield (
+                f"No record of this task has {', '.join(missing)}, which {Keys.whitelist} names: no column was"
+                " written for it. Is the name right?"
+            )
+        for where, found in self._coarse.items():
+            if where not in self._told:
+                self._told.add(where)
+                table, column = where
+                what = f"The column {column} of {table}" if column else f"The table {table}"
+                yield from (f"{what} {sentence}" for sentence in found)
+
+    def _look_for_coarse(self, table: TableId, known: TableColumns, fields: Sequence[SinkField]) -> None:
+        for field in fields:
+            column = known.find(field.name) or ""
+            is_moment = self._binding.is_moment(field) and field.schema.name is None  # in timestamp.fields.list
+            schema = replace(field.schema, type=Type.INT64, name=TIMESTAMP) if is_moment else field.schema
+            found = changes(known.declared.get(column, ""), schema, self._database.dialect.name)
+            if field.is_key and schema.type is Type.STRING and self._finds_rows and column in known.collations:
+                found = [*found, equal_keys(known.collations[column])]
+            if found:
+                self._coarse[table, column] = found
+
+    @property
+    def _finds_rows(self) -> bool:
+        """Whether rows are found by their keys: an insert of a key that is there is refused."""
+        return self._config.insert_mode != keys.INSERT or self._config.deletes
+
+    def _needs_guard(self, table: TableId, known: TableColumns, key: frozenset[str]) -> bool:
+        """Whether a statement of MySQL, which takes any unique index for the key, could change a row of another key.
+
+        Raises:
+            DatabaseError: no unique index finds the row of a key, so that each upsert would insert one more.
+        """
+        if self._database.dialect.name != "mysql" or known.unique is None:
+            return self._database.dialect.name == "mysql"
+        if not any(columns <= key for columns in known.unique):
+            raise DatabaseError(
+                f"The table {table} has no unique index over {', '.join(sorted(key))}, so an upsert would insert a row"
+                " again instead of changing it.",
+                code="jdbc.unique_key",
+                suggestion=f"Add a primary key or a unique index over these columns, or correct {Keys.pk_fields}.",
+                config_path=Keys.pk_fields.name,
+            )
+        return any(columns != key or not is_whole for columns, is_whole in known.unique.items())
+
+    # --- looking --------------------------------------------------------------------------------------------------
+
+    def _look(self, connection: Connection, table: TableId) -> TableColumns | None:
+        with self._database.failures(f"look up the table {table}"):
+            found = {"mysql": _found_in_mysql, "sqlite": _found_in_sqlite}.get(self._database.dialect.name, _found)
+            types, kind, engine = found(connection, self._database.quoting.folded_table(table))
+            connection.rollback()
+        if not types:
+            return None
+        allowed = self._config.table_types | ({"TABLE"} if "PARTITIONED TABLE" in self._config.table_types else set())
+        if kind not in allowed:
+            raise DatabaseError(
+                f"{table} is a {kind.lower()}, but {Keys.table_types} is {','.join(sorted(self._config.table_types))}.",
+                code="jdbc.table_type",
+                suggestion=f"Add {kind} to {Keys.table_types}, or write to another table.",
+                config_path=Keys.table_types.name,
+            )
+        if self._config.offsets_table and engine and engine.lower() not in _TRANSACTIONAL_ENGINES:
+            raise DatabaseError(
+                f"The table {table} has the storage engine {engine}, which has no transactions, so its rows cannot be"
+                " written exactly once.",
+                code="jdbc.storage_engine",
+                suggestion="Convert it: ALTER TABLE ... ENGINE=InnoDB. Or remove the offsets table"
+                f" ({Keys.offsets_table}=), which delivers at least once.",
+                config_path=Keys.offsets_table.name,
+            )
+        with self._database.failures(f"look up the table {table}"):
+            place = (connection, self._database.dialect.name, self._database.quoting, table)
+            declared, equal = declared_types(*place), collations(*place)
+            connection.rollback()
+        columns = replace(TableColumns.of(types, self._database.quoting), declared=declared, collations=equal)
+        if kind == "VIEW":
+            return replace(columns, may_copy=False)
+        with self._database.failures(f"look up the table {table}"):
+            if self._database.dialect.name == "mysql":
+                columns = replace(columns, unique=_unique_in_mysql(connection, table))
+            elif self._database.dialect.name == "postgresql":
+                may_copy, is_unlogged = self._pg_properties(connection, table)
+                columns = replace(columns, may_copy=may_copy)
+                if is_unlogged and self._config.offsets_table:
+                    self._coarse[table, ""] = [_UNLOGGED]
+            connection.rollback()
+        return columns
+
+    def _pg_properties(self, connection: Connection, table: TableId) -> tuple[bool, bool]:
+        """Whether COPY does what INSERT does: it ignores rules, and fails where policies are in force; and UNLOGGED."""
+        name = self._database.quoting.table(table).replace("%%", "%")
+        asked = (
+            "SELECT relkind IN ('r', 'p') AND NOT row_security_active(oid) AND NOT EXISTS (SELECT 1 FROM pg_rewrite"
+            " WHERE ev_class = pg_class.oid AND ev_type = '3'), relpersistence = 'u' FROM pg_class"
+            " WHERE oid = to_regclass(%s)"
+        )
+        row = connection.exec_driver_sql(asked, (name,)).one_or_none()
+        return (False, False) if row is None else (bool(row[0]), bool(row[1]))
+
+    # --- creating and altering ------------------------------------------------------------------------------------
+
+    def _create(self, connection: Connection, table: TableId, fields: Sequence[SinkField]) -> TableColumns:
+        if not self._config.creates:
+            raise SchemaError(
+                f"Table {table} is missing and auto-creation is disabled.",
+                code="jdbc.missing_table",
+                suggestion=f"Create it, or set {Keys.creates}=true, or correct {Keys.table_format}.",
+                config_path=Keys.creates.name,
+            )
+        if not fields:
+            raise SchemaError(
+                f"Table {table} is missing, and cannot be created from a record whose fields are all null.",
+                code="jdbc.missing_table",
+                suggestion="Create it, or use a converter with schemas.",
+            )
+        self._check_lengths(table, [table.schema, table.table, *(field.name for field in fields)])
+        self._refuse_doubled(table, fields)
+        quote = self._database.quoting.name
+        names = Names(
+            self._database.quoting.table(table),
+            tuple(quote(field.name) for field in fields if field.is_key),
+            tuple(quote(field.name) for field in fields if not field.is_key),
+        )
+        self._statements.key_collation = exact_collation(connection)
+        self._execute(connection, table, [self._statements.create(names, fields, self._defaults(fields))])
+        self.created.append(table)
+        return self._after_ddl(connection, table, fields)
+
+    def _evolve(self, connection: Connection, table: TableId, missing: Sequence[SinkField]) -> TableColumns:
+        names = ", ".join(field.name for field in missing)
+        if not self._config.evolves:
+            raise SchemaError(
+                f"Table {table} is missing fields ({names}) and auto-evolution is disabled.",
+                code="jdbc.missing_column",
+                suggestion=f"Add the columns, or set {Keys.evolves}=true, or {Keys.whitelist}.",
+                config_path=Keys.evolves.name,
+            )
+        for field in missing:
+            if not field.is_optional and not field.has_default:
+                raise SchemaError(
+                    f"Cannot ALTER TABLE {table} to add missing field {field.name}, as the field is not optional and"
+                    " does not have a default value.",
+                    code="jdbc.missing_column",
+                    suggestion=f"Add the column yourself, such as by {self._optional_column(table, field)}; or make the"
+                    " field optional.",
+                )
+        self._check_lengths(table, [field.name for field in missing])
+        self._refuse_doubled(table, missing)
+        quoting = self._database.quoting
+        columns = [quoting.name(field.name) for field in missing]
+        altering = self._statements.alter(quoting.table(table), columns, missing, self._defaults(missing))
+        self._execute(connection, table, altering)
+        return self._after_ddl(connection, table, missing)
+
+    def _check_lengths(self, table: TableId, names: Sequence[str]) -> None:
+        """PostgreSQL cuts longer names without an error, and two of them may then be the same."""
+        long = [name for name in names if len(name.encode()) > _PG_NAME_BYTES]
+        if long and self._database.dialect.name == "postgresql":
+            raise SchemaError(
+                f"The table {table} cannot be created or altered, because PostgreSQL cuts names after"
+                f" {_PG_NAME_BYTES} bytes: {', '.join(long)[:500]}.",
+                code="database.name",
+                suggestion="Give the field another name with the transformation ReplaceField, or the topic with"
+                f" RegexRouter or {Keys.table_format}.",
+            )
+
+    def _refuse_doubled(self, table: TableId, fields: Sequence[SinkField]) -> None:
+        """Refuse new columns that differ in letter case only, which MySQL and SQLite do not tell apart."""
+        if self._database.dialect.name in ("mysql", "sqlite"):
+            _refuse_shared(table, {field.name: field.name.lower() for field in fields})
+
+    def _optional_column(self, table: TableId, field: SinkField) -> str:
+        """The statement that adds a column which may be null."""
+        quoting = self._database.quoting
+        optional = replace(field, schema=replace(field.schema, optional=True), is_key=False)
+        return self._statements.alter(quoting.table(table), [quoting.name(field.name)], [optional], [None])[0]
+
+    def _defaults(self, fields: Sequence[SinkField]) -> list[Any]:
+        found = []
+        for field in fields:
+            bind = self._binding.of(field)
+            default = field.schema.default
+            bound = default if default is None or bind is None else bind(default)
+            if isinstance(bound, str) and field.schema.name == DECIMAL and exact_number(bound, is_real=False) is None:
+                raise SchemaError(
+                    f"The default of the field {field.name} has more digits than a number of SQLite keeps.",
+                    code="jdbc.default",
+                    suggestion="Create the column yourself with the type TEXT, or change the default in the schema.",
+                )
+            found.append(bound)
+        return found
+
+    def _execute(self, connection: Connection, table: TableId, statements: Sequence[str]) -> None:
+        """DDL. Another task may do the same at the same time: the caller looks at what is there afterwards."""
+        try:
+            for statement in statements:
+                connection.exec_driver_sql(statement)
+            connection.commit()
+        except Exception as error:
+            if not connection.invalidated:
+                connection.rollback()
+            if kind_of(error) not in (Failure.OTHER, Failure.CONSTRAINT, Failure.CONFLICT):
+                with self._database.failures(f"create or alter the table {table}"):
+                    raise
+            self._ddl_error = error
+        else:
+            self._ddl_error = None
+
+    _ddl_error: Exception | None = None
+
+    def _after_ddl(self, connection: Connection, table: TableId, fields: Sequence[SinkField]) -> TableColumns:
+        known = self._look(connection, table)
+        error, self._ddl_error = self._ddl_error, None
+        if known is not None and all(known.find(field.name) for field in fields):
+            return known
+        with self._database.failures(f"create or alter the table {table}"):
+            if error is not None:
+                raise error
+        raise DatabaseError(
+            f"The table {table} does not have the columns that were added to it.",
+            code="jdbc.missing_column",
+            suggestion="Another program changes the table at the same time; run again.",
+        )
+
+
+def _refuse_shared(table: TableId, columns: Mapping[str, str]) -> None:
+    """Refuse a record of which two fields would be written to one column; `columns`: field -> column."""
+    fields: dict[str, str] = {}
+    for field, column in columns.items():
+        other = fields.setdefault(column, field)
+        if other != field:
+            raise SchemaError(
+                f"The fields {other} and {field} of the record belong to the same column {column} of {table}, because"
+                " they differ in letter case only.",
+                code="jdbc.record",
+                suggestion="Rename or drop one of them with the transformation ReplaceField, or add a column with its"
+                " exact name.",
+            )
+
+
+def _found(connection: Connection, table: TableId) -> tuple[dict[str, str], str, str]:
+    """Columns with their types, type and storage engine of a table; no columns: there is no such table."""
+    from sqlalchemy import inspect
+    from sqlalchemy.exc import NoSuchTableError
+
+    schema = (table.schema or table.catalog) or None
+    inspector = inspect(connection)
+    try:
+        types = {
+            str(column["name"]): _INSTANT if getattr(column["type"], "timezone", False) else ""
+            for column in inspector.get_columns(table.table, schema=schema)
+        }
+    except NoSuchTableError:
+        return {}, "", ""
+    return types, "VIEW" if table.table in inspector.get_view_names(schema=schema) else "TABLE", ""
+
+
+def _found_in_sqlite(connection: Connection, table: TableId) -> tuple[dict[str, str], str, str]:
+    """The same for SQLite, with what a declared type does to values ("Determination Of Column Affinity")."""
+    asked = "SELECT name, type FROM pragma_table_xinfo(?)"
+    types = {
+        str(name): _affinity(str(declared).upper())
+        for name, declared in connection.exec_driver_sql(asked, (table.table,))
+    }
+    views = "SELECT 1 FROM sqlite_master WHERE type = 'view' AND lower(name) = lower(?)"
+    is_view = connection.exec_driver_sql(views, (table.table,)).first() is not None
+    return types, "VIEW" if is_view else "TABLE", ""
+
+
+def _affinity(declared: str) -> str:
+    if "INT" in declared:
+        return _NUMERIC
+    if not declared or any(part in declared for part in ("CHAR", "CLOB", "TEXT", "BLOB")):
+        return ""
+    return _REAL if any(part in declared for part in ("REAL", "FLOA", "DOUB")) else _NUMERIC
+
+
+def _found_in_mysql(connection: Connection, table: TableId) -> tuple[dict[str, str], str, str]:
+    """The same for MySQL and MariaDB, where SQLAlchemy reads SHOW CREATE TABLE and does not unquote all names."""
+    from sqlalchemy import text
+
+    where = " WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :name"
+    of_table = {"schema": table.catalog or None, "name": table.table}
+    described = connection.execute(
+        text("SELECT table_type, engine FROM information_schema.tables" + where), of_table
+    ).one_or_none()
+    if described is None:
+        return {}, "", ""
+    rows = connection.execute(
+        text("SELECT column_name, data_type FROM information_schema.columns" + where + " ORDER BY ordinal_position"),
+        of_table,
+    )
+    types = {str(name): _INSTANT if str(kind).lower() == "timestamp" else "" for name, kind in rows}
+    return types, "VIEW" if "VIEW" in described[0] else "TABLE", described[1] or ""
+
+
+def _unique_in_mysql(connection: Connection, table: TableId) -> dict[frozenset[str], bool]:
+    """The columns of each unique index, and whether they are whole: an index may hold their beginnings only."""
+    from sqlalchemy import text
+
+    asked = (
+        "SELECT index_name, column_name, sub_part FROM information_schema.statistics WHERE non_unique = 0"
+        " AND table_schema = COALESCE(:schema, DATABASE()) AND table_name = :name"
+    )
+    columns: dict[str, set[str]] = {}
+    parts: set[str] = set()
+    for index, column, part in connection.execute(text(asked), {"schema": table.catalog or None, "name": table.table}):
+        columns.setdefault(index, set()).add(str(column))
+        if part is not None or column is None:
+            parts.add(index)
+    found: dict[frozenset[str], bool] = {}
+    for index, names in columns.items():
+        found[frozenset(names)] = found.get(frozenset(names), True) and index not in parts
+    return found

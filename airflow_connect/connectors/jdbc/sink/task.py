@@ -1,0 +1,289 @@
+"""The task of the JDBC sink: records to rows, and batches to transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.api.schema import Schema, Type
+from airflow_connect.api.sink import ReadAhead, SinkTask
+from airflow_connect.connectors.jdbc.sink import keys
+from airflow_connect.connectors.jdbc.sink.batches import Batch, RowPlan, place_of
+from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
+from airflow_connect.connectors.jdbc.sink.executing import ChunkExecutor
+from airflow_connect.connectors.jdbc.sink.fields import fields_of, inferred_schema
+from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
+from airflow_connect.connectors.jdbc.sink.statements.dialects import statements_of
+from airflow_connect.connectors.jdbc.sink.tables import Tables
+from airflow_connect.connectors.jdbc.sink.values import Binding
+from airflow_connect.connectors.jdbc.sink.writing import RunOfTask, Writer
+from airflow_connect.databases.connecting import Database
+from airflow_connect.errors import ConfigError, DataError, SchemaError
+
+if TYPE_CHECKING:
+    from airflow_connect.api.columns import RecordColumns
+    from airflow_connect.api.record import SinkRecord
+    from airflow_connect.connectors.jdbc.sink.columns.chunk import ColumnChunk
+    from airflow_connect.connectors.jdbc.sink.offsets import Position
+    from airflow_connect.databases.identifiers import TableId
+
+EPOCH = "epoch"
+"""Key of a task's own configuration: the epoch that the driver has claimed."""
+ROWS_PER_TRANSACTION = 10_000
+BYTES_PER_TRANSACTION = 8 << 20
+FEWEST_IN_COLUMNS = 500
+"""Records. Fewer are worth no transaction of their own: as rows, they wait for others."""
+
+
+class JdbcSinkTask(SinkTask):
+    """Writes rows."""
+
+    repeats_put = False  # Transactions are repeated here, with `max.retries`.
+    read_ahead = ReadAhead(partition_records=10_000, fetched_bytes=4 << 20, column_records=32_768)
+    """A database takes rows more slowly than Kafka delivers them: more records would only wait in memory."""
+
+    def __init__(self) -> None:
+        """Opens nothing."""
+        self._config: JdbcSinkConfig | None = None
+        self._database: Database | None = None
+        self._writer: Writer | None = None
+        self._binding: Binding | None = None
+        self._batch = Batch()
+        self._plans: dict[tuple[str, Schema | None, Schema | None], RowPlan] = {}
+        self._tables: dict[str, TableId] = {}
+        self._resumed: dict[TopicPartition, Position] = {}
+        self._writes_columns = False
+
+    @property
+    def needs_keys(self) -> bool:  # type: ignore[override]
+        """Whether a key becomes columns."""
+        return self._config is not None and self._config.mapping.pk_mode == keys.RECORD_KEY
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Read the configuration; does not connect yet.
+
+        Raises:
+            ConfigError: a key of the sink is wrong.
+        """
+        run = self.context.run
+        self._config = settings = JdbcSinkConfig.from_config(run.config)
+        self._database = database = Database(settings.connection)
+        mapping = settings.mapping
+        self._binding = Binding(
+            database=database.dialect.name,
+            zone=settings.connection.zone,
+            date_zone=UTC if mapping.dates_in_utc else settings.connection.zone,
+            replaces_null=mapping.replaces_null,
+            timestamp_fields=mapping.timestamp_fields,
+            per_second=mapping.per_second,
+        )
+        statements = statements_of(
+            database.dialect.name, database.engine.dialect.paramstyle, holdlock=settings.holdlock
+        )
+        executor = ChunkExecutor(database, statements, settings.insert_mode, settings.batch_rows)
+        self._writes_columns = executor.loader is not None
+        tables = Tables(settings, database, statements, self._binding)
+        run_of_task = RunOfTask(
+            run.run_id,
+            int(run.task_config.get(EPOCH, 0)),
+            run.topic_ids,
+            self.context.errant_record_reporter.report,
+            self.context.leave_out,
+        )
+        self._writer = Writer(settings, database, tables, executor, run_of_task)
+
+    def open(self, partitions: Collection[TopicPartition]) -> None:
+        """Take the partitions over from earlier runs, and resume after what is in the database.
+
+        Raises:
+            FencedError: a later run has taken over.
+        """
+        assert self._config is not None and self._writer is not None
+        starts = {r.topic_partition: r.start for r in self.context.ranges}
+        taken = self._writer.take_over({partition: starts[partition] for partition in sorted(partitions)})
+        for partition, found in taken.items():
+            if self._config.tolerates:
+                # Read again what a run has written that died before it committed: its dead letters died with it.
+                self._resumed[partition] = found
+            elif found.next_offset > starts[partition]:
+                self.context.offset(partition, found.next_offset)
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        """Add rows to the batch; write it when it is large enough."""
+        batch = self._batch
+        for record in records:
+            batch.passed(record)
+            resumed = self._resumed.get(place_of(record)) if self._resumed else None
+            if resumed and record.offset < resumed.next_offset and record.offset not in resumed.errant:
+                continue
+            try:
+                self._add(record)
+            except DataError as error:
+                self.context.errant_record_reporter.report(record, error)
+                batch.add_errant(record)
+        if batch.count >= ROWS_PER_TRANSACTION or batch.size_bytes >= BYTES_PER_TRANSACTION:
+            self.flush()
+
+    def accepts_columns(self) -> bool:
+        """Whether the database and `insert.mode` have a columnar form."""
+        return self._writes_columns
+
+    def put_columns(self, batches: Sequence[RecordColumns]) -> bool:
+        """Write records in a transaction of their own; see `ColumnarSinkTask`."""
+        assert self._writer is not None
+        first = batches[0]
+        partition = TopicPartition(first.original_topic, first.original_partition)
+        resumed = self._resumed.get(partition)
+        if resumed is not None and int(first.offsets[0]) < resumed.next_offset:
+            if resumed.errant.intersection(*(batch.offsets.tolist() for batch in batches)):
+                return False
+            rest = [batch.filter(batch.offsets >= resumed.next_offset) for batch in batches]
+            batches = [batch for batch in rest if len(batch)]
+            if not batches:
+                return True
+        chunks = self._chunks(batches)
+        if chunks is None:
+            return False
+        self.flush()  # Rows of earlier records come first.
+        if self._writer.write_columns(Batch.of_columns(partition, chunks)):
+            return True
+        position = self._writer.position(partition)
+        if position is not None and position.next_offset > int(first.offsets[0]):
+            self._resumed[partition] = position  # Another attempt of the task has written some of them.
+        return False
+
+    def flush(self) -> tuple[()]:
+        """Write what waits."""
+        assert self._writer is not None
+        batch, self._batch = self._batch, Batch()
+        self._writer.write(batch)
+        return ()
+
+    def abort(self) -> None:
+        """Drop what waits; what was committed is found by the next run."""
+        self._batch = Batch()
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        """Say what the database did not write without an error."""
+        assert self._writer is not None
+        for sentence in self._writer.take_notes():
+            self.context.note(sentence)
+
+    def stop(self) -> None:
+        """Close the connection."""
+        if self._writer is not None:
+            self._writer.close()
+        if self._database is not None:
+            self._database.close()
+
+    def _chunks(self, batches: Sequence[RecordColumns]) -> list[ColumnChunk] | None:
+        """The records in columns of tables; None if they must be put one by one."""
+        if sum(map(len, batches)) < FEWEST_IN_COLUMNS:
+            return None
+        from airflow_connect.connectors.jdbc.sink.columns.chunk import column_chunk
+
+        chunks: list[ColumnChunk] = []
+        for batch in batches:
+            if chunks and int(chunks[-1].offsets[-1]) > int(batch.offsets[0]):
+                return None
+            plan = self._plan_of_columns(batch)
+            chunk = None if plan is None else column_chunk(plan, batch)
+            if chunk is None:
+                return None
+            chunks.append(chunk)
+        return chunks
+
+    def _plan_of_columns(self, batch: RecordColumns) -> RowPlan | None:
+        """How records in columns become rows; None if they must be put one by one, which also reports why."""
+        schema = batch.value.schema
+        if schema is None or schema.type not in (Type.STRUCT, Type.STRING) or batch.value.values.null_count:
+            return None
+        key_schema = None
+        if self.needs_keys:
+            key_schema = None if batch.key is None else batch.key.schema
+            if key_schema is None:
+                return None
+        try:
+            return self._plans.get((batch.topic, key_schema, schema)) or self._plan(batch.topic, key_schema, schema)
+        except DataError:
+            return None
+
+    # --- records to rows ------------------------------------------------------------------------------------------
+
+    def _add(self, record: SinkRecord) -> None:
+        """Add the row of a record.
+
+        Raises:
+            DataError: the record cannot become a row.
+        """
+        assert self._config is not None
+        deletes = record.value is None and self._config.deletes
+        if record.value is None and not deletes and self._config.ignores_null:
+            self.context.leave_out(record)
+            return
+        key_schema = record.key_schema
+        if key_schema is None and isinstance(record.key, dict):
+            key_schema = inferred_schema(record.key, "key")
+        value_schema = None if deletes else self._value_schema(record)
+        if self._config.mapping.pk_mode == keys.RECORD_KEY and (record.key is None or key_schema is None):
+            raise self._refused(
+                record, "a non-null key and non-null Struct or primitive key schema", "key", record.key, key_schema
+            )
+        plan = self._plans.get((record.topic, key_schema, value_schema))
+        if plan is None:
+            plan = self._plan(record.topic, key_schema, value_schema)
+        self._batch.add(plan, plan.row(record, key_only=deletes), record, deletes=deletes)
+
+    def _value_schema(self, record: SinkRecord) -> Schema:
+        schema = record.value_schema
+        if record.value is not None:
+            if schema is not None and schema.type in (Type.STRUCT, Type.STRING):
+                return schema
+            if schema is None and isinstance(record.value, dict):
+                return inferred_schema(record.value)
+            if schema is None and isinstance(record.value, str):
+                return Schema(Type.STRING)
+        raise self._refused(record, "a non-null Struct value and non-null Struct schema", "value", record.value, schema)
+
+    def _refused(self, record: SinkRecord, needed: str, side: str, value: Any, schema: Schema | None) -> DataError:
+        assert self._config is not None
+        what = "null" if value is None else _java_name(value)
+        kind = "null" if schema is None else schema.type.name
+        return SchemaError(
+            f"Sink connector '{self._config.name}' is configured with '{Keys.deletes}="
+            f"{str(self._config.deletes).lower()}' and '{Keys.pk_mode}={self._config.mapping.pk_mode}' and therefore"
+            f" requires records with {needed}, but found record at (topic='{record.topic}',"
+            f"partition={record.original_partition},offset={record.offset},timestamp={record.timestamp}) with a"
+            f" {what} {side} and {kind} {side} schema.",
+            code="jdbc.record",
+            suggestion=f"Check the converters, {Keys.pk_mode} and {Keys.deletes}; records without value can be"
+            f" dropped by {Keys.ignores_null}=ignore.",
+        )
+
+    def _plan(self, topic: str, key_schema: Schema | None, value_schema: Schema | None) -> RowPlan:
+        assert self._config is not None and self._binding is not None
+        table = self._table(topic)
+        fields = fields_of(str(table), self._config.mapping, key_schema, value_schema)
+        plan = RowPlan(table, fields, self._binding)
+        self._plans[(topic, key_schema, value_schema)] = plan
+        return plan
+
+    def _table(self, topic: str) -> TableId:
+        """The table of a topic; as with Confluent's sink, dots separate schema and table."""
+        assert self._config is not None and self._database is not None
+        if topic not in self._tables:
+            name = self._config.mapping.table_format.replace(keys.TOPIC_PLACEHOLDER, topic)
+            try:
+                self._tables[topic] = self._database.quoting.parse(name)
+            except ConfigError as error:  # The name of a topic may come from the record, by a transformation.
+                raise SchemaError(error.message, code=error.code, suggestion=error.suggestion) from None
+        return self._tables[topic]
+
+
+_JAVA_NAMES: dict[type, str] = {dict: "HashMap", list: "ArrayList", str: "String", bytes: "ByteBuffer"}
+
+
+def _java_name(value: Any) -> str:
+    return _JAVA_NAMES.get(type(value), type(value).__name__)

@@ -1,0 +1,346 @@
+"""The JDBC source as a connector class."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.source import ExactlyOnceSupport, OffsetChanges, SourceConnector, SourceOffset, SourcePartition
+from airflow_connect.connectors.jdbc.source.discovery import all_tables, note_row_security, note_vanished, selected
+from airflow_connect.connectors.jdbc.source.offsets.positions import (
+    BEFORE,
+    INCREMENTING,
+    LOCAL,
+    NANOS,
+    PROTOCOL,
+    QUERY,
+    QUERY_PARTITION,
+    TABLE,
+    TIMESTAMP,
+    Position,
+    committed_position,
+    known_partitions,
+    tables_with_offsets,
+)
+from airflow_connect.connectors.jdbc.source.offsets.ranges import AFTER, BY, Load, Reconciled, check_range_offset
+from airflow_connect.connectors.jdbc.source.offsets.start import check_mode, start_position
+from airflow_connect.connectors.jdbc.source.read.changed import RANGES, ranges_of, ranges_partition
+from airflow_connect.connectors.jdbc.source.read.reading import Reading
+from airflow_connect.connectors.jdbc.source.read.set_back import check_clock, check_unfinished
+from airflow_connect.connectors.jdbc.source.read.snapshot import ExportedSnapshot
+from airflow_connect.connectors.jdbc.source.read.time_limit import time_limit
+from airflow_connect.connectors.jdbc.source.settings import names
+from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys
+from airflow_connect.connectors.jdbc.source.split.plan import Division, division_now, is_current, note_key_changed
+from airflow_connect.connectors.jdbc.source.task import JdbcSourceTask
+from airflow_connect.connectors.jdbc.source.values.local_times import LocalTimes
+from airflow_connect.connectors.jdbc.source.work import Item, grouped, is_of_a_table, items_of, task_config
+from airflow_connect.databases.connecting import Database, is_of_a_driver
+from airflow_connect.databases.failures import Failure, kind_of, reason_of
+from airflow_connect.databases.read_timeout import ReadTimeout, socket_of
+from airflow_connect.errors import ConfigError, ConnectError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from airflow_connect.databases.identifiers import TableId
+
+_TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
+_PARTITIONS = ({PROTOCOL, TABLE}, {TABLE}, {QUERY}, {PROTOCOL, TABLE, RANGES}, {PROTOCOL, TABLE, BY, AFTER})
+
+
+class JdbcSourceConnector(SourceConnector):
+    """Tables, or the result of a query, to topics."""
+
+    config_def = JdbcSourceConfig.config_def()
+    task_class = JdbcSourceTask
+    version = "1.0"
+    _exported: ExportedSnapshot | None = None
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """See `Connector`."""
+        super().start(config)
+        self._typed = JdbcSourceConfig.from_config(config)
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        """The tables with new rows, and ranges of large ones, divided among tasks; a query is one task."""
+        config = self._typed
+        ignored = config.connection.address.ignored
+        if ignored:
+            self.context.note(f"Parameters of connection.url have no effect here: {', '.join(ignored)}.")
+        by_row = config.stage_of_rows
+        if by_row:
+            self.context.note(f"Rows are read one by one, which is slower, because {by_row} compares them.")
+        found = self._reconciled(self.context.offset_reader.committed())
+        with (
+            Database(config.connection) as database,
+            database.connect() as connection,
+            closing(ReadTimeout(config.read_timeout_ms / 1000)) as timeout,
+            time_limit(timeout, config.connection.address, "find what is new"),
+        ):
+            timeout.add(socket_of(connection.connection.driver_connection))
+            with database.failures("read its clock and its tables"):
+                clock_us, end_us = self._bounds(database, connection)
+                reading = Reading(config, database, connection, end_us, self.context.note)
+                reading.clock_us = clock_us
+                reading.progressed = timeout.progressed
+                items = [Item(None, QUERY_PARTITION)] if config.query else self._tables(reading)
+            division = Division(reading, found.loads, max_tasks, now_ms())
+            several = len(items) > 1
+            if several and not self.config.get("transforms", "").strip():  # which may choose other topics
+                items = self._with_topics(items)
+            waiting = [item for item in items if self._waits(reading, item, division, found, several)]
+            new = [item for item in waiting if division.load_of(item) or self._is_new(item, found)]
+            with database.failures("divide large tables"):
+                division.add(waiting, new, several=several)
+                for item, error in division.bad:
+                    self.context.leave_out(item.name, error)
+                    waiting.remove(item)
+                if division.divided and not self.context.only_plans:
+                    self._exported = ExportedSnapshot.export(
+                        config.connection, connection, division.divided, self.context.note
+                    )
+        groups = division.groups() if division.divided else grouped(waiting, max_tasks)
+        snapshot = self._exported.snapshot.to_json() if self._exported is not None else ""
+        return [task_config(self.config, part, end_us, snapshot, several=several) for part in groups]
+
+    def reconcile_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
+        """Replace the ranges of a table that is loaded completely by one offset (`offsets/ranges.py`).
+
+        Without `bulk.changed.only`, hashes of ranges are deleted: what they stand for is not the last that is sent.
+        """
+        committed = list(committed)
+        stale = [] if self._typed.changed_only else [(p, None) for p, _ in committed if RANGES in p]
+        found = self._reconciled(committed)
+        for table in found.restarted:
+            self.context.note(
+                f"The interrupted load of the table {table} begins again, because the mode or its columns were changed,"
+                " or because complete ranges of mode bulk are older than a day."
+            )
+        return [*found.changes, *stale, *self._ranges_of_other_keys(found.loads.values())]
+
+    def stop(self) -> None:
+        """End the snapshot, if tasks shared one."""
+        exported, self._exported = self._exported, None
+        if exported is not None:
+            exported.close()
+
+    def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
+        """Every form of the names of the task's tables, or the ranges that it reads."""
+        partitions = [partition for item in items_of(task_config) for partition in item.partitions]
+        if task_config.get(JdbcSourceKeys.changed_only.name, "").strip().lower() == "true":
+            partitions += [ranges_partition(partition) for partition in partitions]
+        return partitions
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
+        """Every mode except bulk, which reads whole tables again."""
+        is_bulk = str(config.get(JdbcSourceKeys.mode.name, "")).lower() == names.BULK
+        return ExactlyOnceSupport.UNSUPPORTED if is_bulk else ExactlyOnceSupport.SUPPORTED
+
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets: Mapping[tuple[tuple[str, Any], ...], SourceOffset | None]
+    ) -> bool:
+        """Check offsets that are being altered."""
+        for partition, offset in offsets.items():
+            if offset is None:
+                continue  # anything may be deleted, so that invalid offsets can be removed
+            if set(dict(partition)) not in _PARTITIONS:
+                raise _refused(f"A source partition names a table or the query, not {sorted(dict(partition))}")
+            if RANGES in dict(partition):
+                ranges_of(offset, "a table")
+                continue
+            if AFTER in dict(partition):
+                check_range_offset(dict(partition), offset)
+            for key in (INCREMENTING, TIMESTAMP, NANOS, LOCAL, BEFORE):
+                value = offset.get(key, 0)
+                if not isinstance(value, int) or isinstance(value, bool):
+                    raise _refused(f"{key} of an offset must be a whole number, not {value!r}")
+            Position.of(offset, "a table")
+        return True
+
+    def _bounds(self, database: Database, connection: Connection) -> tuple[int, int]:
+        """The database's own clock, and the run's upper bound: that clock, less the configured delay.
+
+        On a replica, the bound is the time up to which it has the transactions of its primary, less the delay.
+        """
+        times, delay_us = LocalTimes(self._typed.connection.zone), self._typed.delay_ms * 1000
+        clock = database.dialect.current_time(connection)
+        until = self._replayed_until(database, connection) if self._typed.uses_timestamps else None
+        if until is None and self._typed.uses_timestamps and database.dialect.refuses_writes(connection):
+            self.context.note(
+                "The database is set to read only, so it may be a replica. If it is behind, rows may be missed: set"
+                " timestamp.delay.interval.ms to more than it may be behind, or read from the primary."
+            )
+        if until is None or until >= clock:
+            return times.instant_us(clock), times.instant_us(clock) - delay_us
+        replayed, now = (moment.isoformat(timespec="milliseconds") for moment in (until, clock))
+        self.context.note(
+            f"The database is a replica that has the transactions of its primary up to {replayed}, and its clock says"
+            f" {now}. Rows with a timestamp after the former are copied by a later run."
+        )
+        return times.instant_us(clock), times.instant_us(until) - delay_us
+
+    def _replayed_until(self, database: Database, connection: Connection) -> datetime | None:
+        try:
+            return database.dialect.replayed_until(connection)
+        except Exception as error:
+            if not is_of_a_driver(error) or kind_of(error) is not Failure.OTHER:
+                raise
+            connection.rollback()
+            self.context.note(
+                "The database is a replica that does not say up to when it has the transactions of its primary"
+                f" ({reason_of(error).rstrip('.')}). If it is behind, rows may be missed: set"
+                " timestamp.delay.interval.ms to more than it may be behind, or read from the primary."
+            )
+            return None
+
+    def _tables(self, reading: Reading) -> list[Item]:
+        config, note = self._typed, self.context.note
+        everything = all_tables(reading.name, reading.connection, config)
+        chosen = selected(everything, config, reading.database.quoting.parse, note)
+        note_vanished(tables_with_offsets(self.context.offset_reader.committed()), everything, config, note)
+        if reading.name == "postgresql":
+            note_row_security(reading.connection, chosen, note)
+        if not chosen:
+            note("No table of the database is selected by the configuration, so there is nothing to copy.")
+        return [Item(table, committed_position(table, self.context.offset_reader)[0]) for table in chosen]
+
+    def _reconciled(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> Reconciled:
+        # If this call only shows a plan, the offsets that the last run left may not be reconciled yet.
+        return Reconciled(committed, partial(is_current, self._typed), now_ms())
+
+    def _ranges_of_other_keys(self, loads: Collection[Load]) -> OffsetChanges:
+        """Deletes the ranges of interrupted loads of mode bulk whose tables have another primary key by now."""
+        config, changes = self._typed, []
+        if not any(load.is_bulk for load in loads):
+            return []
+        timeout = ReadTimeout(config.read_timeout_ms / 1000)
+        limit = time_limit(timeout, config.connection.address, "look for changed primary keys")
+        with Database(config.connection) as database, database.connect() as connection, closing(timeout), limit:
+            timeout.add(socket_of(connection.connection.driver_connection))
+            reading = Reading(config, database, connection, 0, self.context.note)
+            with database.failures("look for changed primary keys"):
+                tables = all_tables(reading.name, connection, config)
+            named = {str(p[TABLE]): table for table in tables for p in known_partitions(table) if PROTOCOL in p}
+            for load in loads:
+                table = named.get(load.table)
+                if table is not None and self._has_other_key(reading, table, load):
+                    note_key_changed(self.context.note, f"the table {table.full_name}")
+                    changes += [(partition, None) for partition in load.partitions]
+        return changes
+
+    def _has_other_key(self, reading: Reading, table: TableId, load: Load) -> bool:
+        try:
+            with reading.database.failures(f"look at the primary key of the table {table.full_name}"):
+                return division_now(reading, table) != load.by
+        except ConnectError as error:
+            if not is_of_a_table(error):
+                raise
+            reading.connection.rollback()
+            return False  # the plan cannot read the table either, and names it
+
+    def _is_new(self, item: Item, found: Reconciled) -> bool:
+        """Whether a table is read from its beginning."""
+        return self._typed.mode == names.BULK or (item.table is not None and self._offset(item, found) is None)
+
+    def _offset(self, item: Item, found: Reconciled) -> SourceOffset | None:
+        reader = self.context.offset_reader
+        if item.table is None:
+            return reader.offset(QUERY_PARTITION)
+        return found.offsets.get(str(item.partition[TABLE])) or committed_position(item.table, reader)[1]
+
+    def _waits(self, reading: Reading, item: Item, division: Division, found: Reconciled, several: bool) -> bool:
+        """Whether a task must look at a table. Of several, one that cannot be read is left out."""
+        try:
+            if item.table is not None:
+                table = item.table
+                reading.database.quoting.check_is_found("table", table.full_name, (table.schema, table.table))
+            load = division.load_of(item)
+            if load is None:
+                return self._has_rows(reading, item, found)
+            if self._typed.uses_timestamps:
+                check_clock(reading, item.name, load.latest_us)
+            if load.largest is not None and self._typed.mode == names.INCREMENTING:
+                with reading.database.failures(f"look at the numbers of {item.name}"):
+                    check_unfinished(reading, item.table, load.largest)
+            return True
+        except ConnectError as error:
+            if not several or not is_of_a_table(error):
+                raise
+            reading.connection.rollback()
+            self.context.leave_out(item.name, error)
+            return False
+
+    def _with_topics(self, items: Sequence[Item]) -> list[Item]:
+        """The tables whose names may be part of a topic's name, each of a topic of its own; others are left out."""
+        found: dict[str, Item] = {}
+        # A table that was copied before keeps its topic.
+        for item in sorted(items, key=lambda item: self._committed(item) is None):
+            topic = self._topic(item)
+            if not _TOPIC.fullmatch(topic):
+                reason = "is not a name of a topic: Kafka allows up to 249 letters of ASCII, digits, dots, hyphens and"
+                self._leave_out_topic(item, f"{reason} underscores")
+                continue
+            taken = found.setdefault(topic.replace(".", "_"), item)
+            if taken is not item:
+                reason = f"Kafka does not tell from that of {taken.name}: in metrics, dots are underscores"
+                self._leave_out_topic(item, reason)
+        kept = {id(item) for item in found.values()}
+        return [item for item in items if id(item) in kept]
+
+    def _topic(self, item: Item) -> str:
+        return self._typed.prefix + (item.table.table if item.table is not None else "")
+
+    def _committed(self, item: Item) -> SourceOffset | None:
+        return None if item.table is None else committed_position(item.table, self.context.offset_reader)[1]
+
+    def _leave_out_topic(self, item: Item, reason: str) -> None:
+        self.context.leave_out(
+            item.name,
+            ConfigError(
+                f"The topic of {item.name} would be {self._topic(item)!r}, which {reason}.",
+                code="database.name",
+                suggestion="Give it another topic with the transformation RegexRouter, or copy the table with query.",
+            ),
+        )
+
+    def _has_rows(self, reading: Reading, item: Item, found: Reconciled) -> bool:
+        """Whether a task must look at a table. A table that has vanished since it was listed is left out."""
+        offset = self._offset(item, found)
+        check_mode(self._typed, offset, item.name, self.context.note)
+        if self._typed.uses_timestamps:
+            check_clock(reading, item.name, Position.of(offset, item.name).reached_us)
+        position = start_position(self._typed, offset, item.name)
+        if position is None:
+            return True
+        with reading.database.failures(f"look for new rows in {item.name}"):
+            try:
+                return reading.first(item.table, position)
+            except Exception as error:
+                if item.table is None or kind_of(error) is not Failure.MISSING_OBJECT:
+                    raise
+                reading.connection.rollback()
+                if item.table in all_tables(reading.name, reading.connection, self._typed):
+                    raise  # a view of a table that is gone, for example
+                self.context.note(f"{item.name[0].upper()}{item.name[1:]} does not exist any more and is skipped.")
+                return False
+
+
+def now_ms() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def _refused(message: str) -> ConfigError:
+    return ConfigError(
+        message + ".",
+        code="offset.refused",
+        suggestion='Write partition {"protocol": "1", "table": "shop.public.orders"} and offset {"incrementing": 41} or'
+        ' {"timestamp": 1795231188845, "timestamp_nanos": 845000000}, or null to delete.',
+    )

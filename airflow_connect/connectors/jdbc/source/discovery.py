@@ -1,0 +1,224 @@
+"""Finds the tables to copy, and warns about those that are gone.
+
+Source: io.confluent.connect.jdbc.source.TableMonitorThread and GenericDatabaseDialect.tableIds for the rules;
+DatabaseMetaData.getTables of pgjdbc, Connector/J and sqlite-jdbc for names of catalogs, schemas and types.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
+from airflow_connect.databases.identifiers import TableId
+from airflow_connect.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+_SHOWN = 5
+_PG_TABLES = """
+SELECT current_database(), n.nspname, c.relname, CASE
+         WHEN c.relkind = 'r' AND (n.nspname LIKE 'pg\\_%%' OR n.nspname = 'information_schema') THEN 'SYSTEM TABLE'
+         WHEN c.relkind = 'r' THEN 'TABLE' WHEN c.relkind = 'p' THEN 'PARTITIONED TABLE'
+         WHEN c.relkind = 'm' THEN 'MATERIALIZED VIEW' WHEN c.relkind = 'f' THEN 'FOREIGN TABLE'
+         WHEN n.nspname LIKE 'pg\\_%%' OR n.nspname = 'information_schema' THEN 'SYSTEM VIEW' ELSE 'VIEW' END
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname LIKE %(schema)s
+"""
+_PG_POLICIES = """
+SELECT n.nspname, c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relrowsecurity AND row_security_active(c.oid)
+"""
+_MYSQL_TABLES = """
+SELECT table_schema, '', table_name,
+       CASE WHEN table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') THEN 'TABLE' ELSE table_type END
+FROM information_schema.tables
+WHERE table_schema = coalesce(%(catalog)s, database(), table_schema)
+  AND table_schema NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')
+"""
+_SQLITE_TABLES = """
+SELECT '', '', name, upper(type) FROM sqlite_master
+WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+"""
+
+
+def all_tables(database: str, connection: Connection, config: JdbcSourceConfig) -> dict[TableId, str]:
+    """Every table and view in the configured catalog and schemas with its type, sorted."""
+    if database == "postgresql":
+        rows = connection.exec_driver_sql(_PG_TABLES, {"schema": "%" if config.schema is None else config.schema})
+        found = [row for row in rows if config.catalog in (None, row[0])]
+    elif database == "mysql":
+        found = list(connection.exec_driver_sql(_MYSQL_TABLES, {"catalog": config.catalog}))
+    else:
+        found = list(connection.exec_driver_sql(_SQLITE_TABLES))
+    return dict(sorted((TableId(row[0], row[1], row[2]), str(row[3])) for row in found))
+
+
+def selected(
+    everything: Mapping[TableId, str],
+    config: JdbcSourceConfig,
+    parse: Callable[[str], TableId],
+    note: Callable[[str], None],
+) -> list[TableId]:
+    """The tables that the types and lists of the configuration select.
+
+    Args:
+        everything: of `all_tables`.
+        config: of the source.
+        parse: reads a name as users write it.
+        note: adds a sentence to the report.
+
+    Raises:
+        ConfigError: two tables would share a topic.
+    """
+    tables = [table for table, kind in everything.items() if kind in config.table_types]
+    chosen = list(tables)
+    if config.whitelist:
+        chosen = [table for table in tables if any(_is_named(table, name, parse) for name in config.whitelist)]
+        _note_missing(everything, chosen, config, parse, note)
+    elif config.blacklist:
+        chosen = [table for table in tables if not any(_is_named(table, name, parse) for name in config.blacklist)]
+    elif config.include:
+        chosen = [
+            table
+            for table in tables
+            if any(pattern.fullmatch(table.full_name) for pattern in config.include)
+            and not any(pattern.fullmatch(table.full_name) for pattern in config.exclude)
+        ]
+        _note_unmatched(everything, tables, config, note)
+    _refuse_doubled(chosen)
+    return chosen
+
+
+def _note_missing(
+    everything: Mapping[TableId, str], chosen: Sequence[TableId], config: JdbcSourceConfig,
+    parse: Callable[[str], TableId], note: Callable[[str], None],
+) -> None:  # fmt: skip
+    """Name the tables of table.whitelist that are not copied."""
+    missing, others = [], []
+    for name in config.whitelist:
+        if any(_is_named(table, name, parse) for table in chosen):
+            continue
+        found = {kind for table, kind in everything.items() if _is_named(table, name, parse)}
+        kinds = sorted(kind for kind in found if not kind.startswith("SYSTEM "))
+        if kinds:
+            others.append(f"{name} ({', '.join(kinds)})")
+        else:
+            missing.append(name)
+    if missing:
+        note(f"Tables of table.whitelist do not exist in the database and are skipped: {_listed(missing)}.")
+    if others:
+        note(
+            f"Tables of table.whitelist are of no type in table.types ({','.join(sorted(config.table_types))}) and are"
+            f" skipped: {_listed(others)}. To copy them, add their type to table.types."
+        )
+
+
+def _note_unmatched(
+    everything: Mapping[TableId, str], tables: Sequence[TableId], config: JdbcSourceConfig, note: Callable[[str], None]
+) -> None:
+    """Name the patterns of table.include.list that match no table, or only those of other types."""
+    unmatched, others = [], []
+    for pattern in config.include:
+        if any(pattern.fullmatch(table.full_name) for table in tables):
+            continue
+        kinds = {kind for table, kind in everything.items() if pattern.fullmatch(table.full_name)}
+        kinds = {kind for kind in kinds if not kind.startswith("SYSTEM ")}
+        if kinds:
+            others.append(f"{pattern.text} ({', '.join(sorted(kinds))})")
+        else:
+            unmatched.append(pattern.text)
+    if unmatched:
+        note(
+            f"Patterns of table.include.list match no table: {_listed(unmatched)}. They must match the full name, such"
+            " as that of database, schema and table in PostgreSQL."
+        )
+    if others:
+        note(
+            f"Patterns of table.include.list match only tables of no type in table.types"
+            f" ({','.join(sorted(config.table_types))}), which are skipped: {_listed(others)}. To copy them, add their"
+            " type to table.types."
+        )
+
+
+def note_vanished(
+    known: Iterable[str], everything: Mapping[TableId, str], config: JdbcSourceConfig, note: Callable[[str], None]
+) -> None:
+    """Warn about tables that have an offset but do not exist any more, or are now of another type.
+
+    Args:
+        known: full names with an offset.
+        everything: of `all_tables`.
+        config: of the source.
+        note: adds a sentence to the report.
+    """
+    kinds = {TableId("", t.schema, t.table).full_name: kind for t, kind in everything.items()}
+    kinds |= {table.full_name: kind for table, kind in everything.items()}
+    gone = sorted(name for name in set(known) if name not in kinds)
+    if gone:
+        note(f"Tables that were copied before do not exist any more and are skipped: {_listed(gone)}.")
+    others = sorted(
+        f"{name} ({kinds[name]})" for name in set(known) & kinds.keys() if kinds[name] not in config.table_types
+    )
+    if others:
+        note(
+            f"Tables that were copied before are now of no type in table.types ({','.join(sorted(config.table_types))})"
+            f" and are skipped: {_listed(others)}."
+        )
+
+
+def note_row_security(connection: Connection, tables: Iterable[TableId], note: Callable[[str], None]) -> None:
+    """Name the tables of PostgreSQL of which policies hide rows from the user (row level security)."""
+    limited = {(row[0], row[1]) for row in connection.exec_driver_sql(_PG_POLICIES)}
+    found = [table.full_name for table in tables if (table.schema, table.table) in limited]
+    if found:
+        note(
+            f"Row level security is active for the user in connection.user: of {_listed(found)}, only rows are copied"
+            " that its policies show. To copy all rows, use a user with BYPASSRLS."
+        )
+
+
+def _is_named(table: TableId, name: str, parse: Callable[[str], TableId]) -> bool:
+    """Whether a name of a list means a table: its name alone, or its full name with or without quotes."""
+    if name in (table.table, table.full_name):
+        return True
+    try:
+        wanted = parse(name)
+    except ConfigError:
+        return False
+    return all(given in ("", actual) for given, actual in zip(wanted, table, strict=True))
+
+
+def _refuse_doubled(tables: Sequence[TableId]) -> None:
+    counts = Counter(table.table for table in tables)
+    doubled = sorted(name for name, count in counts.items() if count > 1)
+    if doubled:
+        examples = [table.full_name for table in tables if table.table == doubled[0]]
+        raise ConfigError(
+            "The connector uses the unqualified table name as the topic name and has detected duplicate"
+            " unqualified table"
+            f" names: {', '.join(examples[:_SHOWN])}. Their rows would be mixed in one topic.",
+            code="database.duplicate_table",
+            suggestion="Select one of them with schema.pattern, catalog.pattern, or table.include.list, and use a"
+            " connector with another topic.prefix for the others.",
+            config_path="schema.pattern",
+        )
+    names = Counter(table.full_name for table in tables)
+    shared = sorted(name for name, count in names.items() if count > 1)
+    if shared:
+        examples = [".".join(f'"{part}"' for part in table if part) for table in tables if table.full_name == shared[0]]
+        raise ConfigError(
+            f"The tables {' and '.join(examples[:_SHOWN])} have the same full name {shared[0]}, because their names"
+            " have dots. They would share an offset, and rows of one of them would be missed.",
+            code="database.duplicate_table",
+            suggestion="Select one of them with schema.pattern or table.whitelist, and use another connector for the"
+            " others.",
+            config_path="schema.pattern",
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -1,0 +1,85 @@
+"""Rows that were sent lately, so that a window of time can be read again without sending them twice.
+
+A row is recognised by a hash of all its values, which include the primary key: 128 bits of BLAKE2b. The hashes of the
+window are kept in the table's offset, so they are committed together with the rows. Only rows of which it is known
+whether they were sent can be in the window; it therefore begins after `from_us`, the oldest time of which that is
+known: the position at which the look-back was switched on, or the newest row that was forgotten because of the limit.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from airflow_connect.connectors.jdbc.source.offsets.positions import Position
+from airflow_connect.errors import OffsetError
+
+_ENTRY = struct.Struct(">q16s")
+
+
+class SentRows:
+    """The rows of one table's window."""
+
+    def __init__(self, position: Position, window_us: int, limit: int) -> None:
+        """Start from a committed position.
+
+        Args:
+            position: of the table.
+            window_us: length of the window, microseconds.
+            limit: largest number of rows to remember.
+
+        Raises:
+            OffsetError: the offset's list of rows is damaged.
+        """
+        self._window_us, self._limit = window_us, limit
+        # If clocks skip its time, all rows of the skipped time are read again: instants have another order there.
+        self._newest_us = (position.timestamp_us if position.before_us is None else position.before_us) or 0
+        self._from_us = self._newest_us if position.sent_from_us is None else position.sent_from_us
+        self._sent = _unpacked(position.sent)
+        self.forgotten = 0
+        """Rows that were forgotten because of the limit, although they are in the window."""
+
+    @property
+    def begin_us(self) -> int:
+        """Where reading begins, exclusive."""
+        return min(self._newest_us, max(self._newest_us - self._window_us, self._from_us))
+
+    def is_new(self, row: Sequence[Any], at_us: int) -> bool:
+        """Whether a row was not sent yet; from now on it counts as sent."""
+        digest = hashlib.blake2b(repr(tuple(row)).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if digest in self._sent:
+            return False
+        self._sent[digest] = at_us
+        return True
+
+    def position(self, reached_us: int) -> Position:
+        """The position after all rows up to `reached_us`; it never moves back."""
+        self._newest_us = max(self._newest_us, reached_us)
+        oldest_us = self._newest_us - self._window_us
+        self._sent = {digest: at for digest, at in self._sent.items() if at > oldest_us}
+        excess = len(self._sent) - self._limit
+        if excess > 0:
+            oldest = sorted(self._sent.items(), key=lambda entry: entry[1])[:excess]
+            for digest, _ in oldest:
+                del self._sent[digest]
+            self._from_us = max(self._from_us, oldest[-1][1])
+            self.forgotten += excess
+        packed = b"".join(_ENTRY.pack(at, digest) for digest, at in self._sent.items())
+        return Position(
+            timestamp_us=self._newest_us, sent=base64.b64encode(packed).decode("ascii"), sent_from_us=self._from_us
+        )
+
+
+def _unpacked(text: str) -> dict[bytes, int]:
+    try:
+        packed = base64.b64decode(text, validate=True)
+        return {digest: at for at, digest in _ENTRY.iter_unpack(packed)}
+    except (ValueError, struct.error):
+        raise OffsetError(
+            "The offset's list of rows for timestamp.lookback.ms is damaged.",
+            code="offset.refused",
+            suggestion="Remove lookback and lookback_from from the table's offset, and keep its timestamp.",
+        ) from None

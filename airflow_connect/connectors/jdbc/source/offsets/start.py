@@ -1,0 +1,66 @@
+"""Where the reading of a table begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from airflow_connect.api.source import SourceOffset
+from airflow_connect.connectors.jdbc.source.offsets.positions import Position
+from airflow_connect.connectors.jdbc.source.settings import names
+from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc.source.values.local_times import SECOND_US
+from airflow_connect.errors import OffsetError
+
+
+def start_position(config: JdbcSourceConfig, offset: SourceOffset | None, where: str) -> Position | None:
+    """Where a table begins; None: at the run's upper bound (`timestamp.initial=-1` without an offset)."""
+    position = Position.of(offset, where)
+    if not config.uses_timestamps or position.timestamp_us is not None:
+        return position
+    if config.initial_ms is None:
+        return position
+    return None if config.initial_ms == -1 else position.changed(timestamp_us=config.initial_ms * 1000)
+
+
+def position_at_end(end_us: int) -> Position:
+    """A position after which rows from the second of `end_us` on are read."""
+    return Position(timestamp_us=end_us // SECOND_US * SECOND_US - 1)
+
+
+def check_mode(config: JdbcSourceConfig, offset: SourceOffset | None, where: str, note: Callable[[str], None]) -> None:
+    """Tell whether an offset is one of the configured mode; other modes leave other keys in it.
+
+    Args:
+        config: of the source.
+        offset: committed.
+        where: the table, or the query, for messages.
+        note: adds a sentence to the report: rows are sent again.
+
+    Raises:
+        OffsetError: rows could be missed.
+    """
+    if not offset or config.mode == names.BULK:
+        return
+    position = Position.of(offset, where)
+    number, time = position.incrementing is not None, position.timestamp_us is not None
+    what = {(True, False): "a number", (False, True): "a timestamp", (True, True): "a timestamp and a number"}
+    if number and time and not (config.uses_incrementing and config.uses_timestamps):
+        raise OffsetError(
+            f"The offset of {where} has a timestamp and a number, as mode {names.TIMESTAMP_INCREMENTING} writes it, but"
+            f" the mode is {config.mode}. Either all rows up to the offset were copied, or a run has ended between rows"
+            " of its timestamp or before rows with a smaller number, and these would be missed.",
+            code="offset.refused",
+            suggestion=f"Let mode {names.TIMESTAMP_INCREMENTING} copy all rows, then remove the key of the offset that"
+            f" mode {config.mode} does not use. Or delete the offset to copy all rows again.",
+        )
+    if (config.uses_timestamps and not time) or (not config.uses_timestamps and not number):
+        has = what.get((number, time), "neither a timestamp nor a number")
+        note(
+            f"The offset of {where} has {has}, so it is of another mode than {config.mode}: all rows are copied,"
+            " including those that were copied before."
+        )
+    elif config.uses_incrementing and not number and (position.timestamp_us or 0) % SECOND_US != SECOND_US - 1:
+        note(
+            f"The offset of {where} has a timestamp but no number, as mode {names.TIMESTAMP} writes it: rows with this"
+            " timestamp are copied again."
+        )

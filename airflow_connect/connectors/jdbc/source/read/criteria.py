@@ -1,0 +1,404 @@
+"""The statements that read a table: all rows, or those after a position.
+
+Source: io.confluent.connect.jdbc.source.TimestampIncrementingCriteria for the conditions.
+
+Statements are texts with quoted names, for SQLAlchemy's `text`; values are always parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from airflow_connect.connectors.jdbc.source.offsets.positions import NO_ID, Position
+from airflow_connect.connectors.jdbc.source.settings import names as keys
+from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc.source.values.columns import INTEGERS, TIMES, Column, Kind, find_column
+from airflow_connect.connectors.jdbc.source.values.local_times import SECOND_US, LocalTimes
+from airflow_connect.databases.identifiers import Quoting, TableId
+from airflow_connect.errors import ConfigError
+
+_BEGIN, _END, _ID = "connect_begin", "connect_end", "connect_id"
+_LAST, _LAST_ID = "connect_last", "connect_last_id"
+_SQLITE_FORM = "%Y-%m-%d %H:%M:%f"
+_FIRST = {"postgresql": "> '-infinity'", "mysql": ">= '0001-01-01'", "sqlite": "IS NOT NULL"}
+_NO_TIME = {"postgresql": "IN ('infinity', '-infinity')", "mysql": "< '0001-01-01'", "sqlite": "IS NULL"}
+"""Which timestamps rows have that no position finds: infinite ones, MySQL's zero date, and what SQLite cannot read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement and its parameters."""
+
+    sql: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked:
+    """The columns by which new rows are found.
+
+    Attributes:
+        incrementing: or None.
+        timestamps: in the order of COALESCE; () if there are none.
+    """
+
+    incrementing: Column | None
+    timestamps: tuple[Column, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """All of them."""
+        return self.timestamps if self.incrementing is None else (*self.timestamps, self.incrementing)
+
+    @property
+    def nullable(self) -> str:
+        """The columns in which a null hides a row from every run, or ""."""
+        names = [self.incrementing.name] if self.incrementing is not None and self.incrementing.optional else []
+        if self.timestamps and all(column.optional for column in self.timestamps):
+            names += [column.name for column in self.timestamps]
+        return ", ".join(names)
+
+
+class Source:
+    """What is read: a table, or a query.
+
+    Attributes:
+        table: None for a query.
+        name: for messages: the table's full name, or `query`.
+    """
+
+    def __init__(self, config: JdbcSourceConfig, quoting: Quoting, table: TableId | None) -> None:
+        """`table`: None for the query of the configuration."""
+        self.table = table
+        self.name = "query" if table is None else table.full_name
+        self._quoting = quoting
+        # A line break ends a comment that the suffix, or the query, may end with.
+        self._suffix = f" {escaped(config.query_suffix)}\n" if config.query_suffix else ""
+        query = escaped(config.query.strip().rstrip(";"))
+        self._from = f"({query}\n) AS connect_rows" if table is None else quoting.table_text(table)
+        is_plain = table is None and config.mode == keys.BULK
+        # A condition after a query would belong to the last SELECT of a UNION, or to a comment.
+        self._base = f"{query}\n" if is_plain else f"SELECT * FROM {self._from}"
+
+    def selecting(self, columns: str, sample: str = "") -> Source:
+        """The same with other columns than all, or a sample of a table's rows: texts for SQLAlchemy's `text`.
+
+        A query becomes a subquery, so it must not have two columns with the same name.
+        """
+        chosen = copy(self)
+        chosen._base = f"SELECT {columns} FROM {self._from}{sample}"
+        return chosen
+
+    @property
+    def quoted(self) -> str:
+        """A table's name as it is written in a statement of the driver."""
+        assert self.table is not None
+        return self._quoting.table(self.table)
+
+    @property
+    def has_suffix(self) -> bool:
+        """Whether statements end with `query.suffix`, which may limit the number of rows."""
+        return bool(self._suffix)
+
+    def without_suffix(self) -> Source:
+        """The same without `query.suffix`."""
+        chosen = copy(self)
+        chosen._suffix = ""
+        return chosen
+
+    def everything(self, order: str = "") -> Statement:
+        """All rows, in the order of an expression if one is given."""
+        return Statement(self._base + (f" ORDER BY {order}" if order else "") + self._suffix, {})
+
+    def between(self, column: str, after: int | None, upto: int | None) -> Statement:
+        """The rows with a number after one, up to another, in no order; None: no limit."""
+        name = self._quoting.text(column)
+        parts = [f"{name} > :{_ID}"] if after is not None else []
+        parts += [f"{name} <= :{_LAST_ID}"] if upto is not None else []
+        if not parts:
+            return self.everything()
+        numbers = {key: value for key, value in ((_ID, after), (_LAST_ID, upto)) if value is not None}
+        return Statement(f"{self._base} WHERE {' AND '.join(parts)}{self._suffix}", numbers)
+
+    def nothing(self) -> Statement:
+        """No rows: only the columns."""
+        base = self._base if self.table is not None else f"SELECT * FROM {self._from}"
+        return Statement(f"{base} WHERE 1 = 0{self._suffix}", {})
+
+    def where(self, condition: str, order: str, parameters: Mapping[str, Any]) -> Statement:
+        """Some rows in an order."""
+        return Statement(f"{self._base} WHERE {condition} ORDER BY {order}{self._suffix}", parameters)
+
+    def largest(self, column: str) -> Statement:
+        """The largest value of a table's column."""
+        return Statement(f"SELECT MAX({self._quoting.text(column)}) FROM {self._from}", {})
+
+    def values_of(self, column: str) -> Statement:
+        """One value of a column that is not null."""
+        name = self._quoting.text(column)
+        return Statement(f"SELECT {name} FROM {self._from} WHERE {name} IS NOT NULL LIMIT 1", {})
+
+    def first(self, condition: str) -> Statement:
+        """One row, of a table or query, that meets a condition."""
+        return Statement(f"SELECT 1 FROM {self._from} WHERE {condition} LIMIT 1", {})
+
+    def count(self, condition: str) -> Statement:
+        """The number of a table's rows that meet a condition."""
+        assert self.table is not None
+        return Statement(f"SELECT COUNT(*) FROM {self._quoting.table_text(self.table)} WHERE {condition}", {})
+
+    def any(self, condition: str, parameters: Mapping[str, Any]) -> Statement:
+        """One row if any meets a condition."""
+        assert self.table is not None
+        return Statement(f"SELECT 1 FROM {self._quoting.table_text(self.table)} WHERE {condition} LIMIT 1", parameters)
+
+
+class Criteria:
+    """Conditions for the rows after a position."""
+
+    def __init__(self, source: Source, tracked: Tracked, database: str, quoting: Quoting, times: LocalTimes) -> None:
+        """`tracked` has at least one column."""
+        self._source = source
+        self.tracked = tracked
+        self._database = database
+        self._times = times
+        self._quoting = quoting
+        self._id = quoting.text(tracked.incrementing.name) if tracked.incrementing is not None else ""
+        stamps = [quoting.text(column.name) for column in tracked.timestamps]
+        self._stored_time = _first_of(stamps)
+        self._time = _first_of([self._comparable(name) for name in stamps])
+
+    def of(self, source: Source) -> Criteria:
+        """The same conditions for another form of the source."""
+        chosen = copy(self)
+        chosen._source = source
+        return chosen
+
+    def select(self, position: Position, end_us: int, upto: Position | None = None) -> Statement:
+        """The rows after `position` and before `end_us`, in the order in which positions move.
+
+        Args:
+            position: exclusive.
+            end_us: upper bound of the run.
+            upto: the last position, inclusive; None: there is no other limit.
+        """
+        condition, parameters = self._condition(position, end_us)
+        if upto is not None:
+            last, more = self._up_to(position, upto)
+            condition, parameters = f"({condition}) AND {last}", {**parameters, **more}
+        order = ", ".join(f"{part} ASC" for part in (self._time, self._id) if part)
+        return self._source.where(condition, order, parameters)
+
+    def group(self, position: Position) -> Statement:
+        """The rows with the timestamp and the number of a position."""
+        values: dict[str, Any] = {}
+        if self._time:
+            values[_BEGIN] = self._parameter(position)
+        if self._id:
+            values[_ID] = position.incrementing
+        parts = {_BEGIN: self._time, _ID: self._id}
+        condition = " AND ".join(f"{parts[key]} = :{key}" for key in values)
+        return self._source.where(condition, ", ".join(parts[key] for key in values), values)
+
+    def exists(self, position: Position, end_us: int) -> Statement:
+        """Whether there are such rows."""
+        return self._source.any(*self._condition(position, end_us))
+
+    def nulls(self) -> Statement:
+        """The number of rows that have a null where positions are compared."""
+        return self._source.count(" OR ".join(f"{part} IS NULL" for part in (self._stored_time, self._id) if part))
+
+    def negative(self, position: Position) -> Statement | None:
+        """The number of rows before the first number that a run without an offset copies; None: there are none."""
+        if self._time or position.incrementing is not None:
+            return None
+        return self._source.count(f"{self._id} <= {NO_ID}")
+
+    def timeless(self) -> Statement | None:
+        """The number of rows whose timestamp is not a point in time; None: the database has no such values."""
+        condition = _NO_TIME.get(self._database)
+        if not self._time or condition is None:
+            return None
+        is_stored = "" if self._stored_time == self._time else f"{self._stored_time} IS NOT NULL AND "
+        return self._source.count(f"{is_stored}{self._time} {condition}")
+
+    def instants(self) -> Statement:
+        """One row of SQLite with a timestamp that is an instant: a number, or a text with a zone."""
+        zoned = (
+            f"typeof({{0}}) = 'integer' OR {{0}} GLOB '*[Zz]' OR {{0}} GLOB '*[+-][0-9][0-9]{escaped(':')}[0-9][0-9]'"
+        )
+        names = [self._quoting.text(column.name) for column in self.tracked.timestamps]
+        return self._source.first(" OR ".join(f"({zoned.format(name)})" for name in names))
+
+    def _condition(self, position: Position, end_us: int) -> tuple[str, dict[str, Any]]:
+        number = NO_ID if position.incrementing is None else position.incrementing
+        if not self._time:
+            return f"{self._id} > :{_ID}", {_ID: number}
+        end = self._end(end_us)
+        may_be_null = self.tracked.incrementing is not None and self.tracked.incrementing.optional
+        has_id = f" AND {self._id} IS NOT NULL" if may_be_null else ""
+        if position.timestamp_us is None:  # from the first row, which may be older than 1970
+            return f"{self._time} {_FIRST[self._database]} AND {self._time} < :{_END}{has_id}", {_END: end}
+        begin = self._parameter(position)
+        if not self._id:
+            return f"{self._time} > :{_BEGIN} AND {self._time} < :{_END}", {_BEGIN: begin, _END: end}
+        after = f"({self._time} = :{_BEGIN} AND {self._id} > :{_ID}) OR {self._time} > :{_BEGIN}"
+        return f"{self._time} < :{_END} AND ({after}){has_id}", {_BEGIN: begin, _END: end, _ID: number}
+
+    def _up_to(self, position: Position, upto: Position) -> tuple[str, dict[str, Any]]:
+        """The condition for rows up to a position, in a form that lets an index find them."""
+        if not self._time:
+            return f"{self._id} <= :{_LAST_ID}", {_LAST_ID: upto.incrementing}
+        last = {_LAST: self._parameter(upto)}
+        if not self._id:
+            return f"{self._time} <= :{_LAST}", last
+        bounds = f"{self._time} <= :{_LAST}"
+        if position.timestamp_us is not None:
+            bounds = f"{self._time} >= :{_BEGIN} AND {bounds}"
+        inside = f"({self._time} < :{_LAST} OR {self._id} <= :{_LAST_ID})"
+        return f"{bounds} AND {inside}", {**last, _LAST_ID: upto.incrementing}
+
+    def _comparable(self, name: str) -> str:
+        """SQLite stores times as texts of several forms, or numbers; they are compared in one form."""
+        if self._database != "sqlite":
+            return name
+        form = escaped(_SQLITE_FORM)
+        return (
+            f"(CASE typeof({name}) WHEN 'integer' THEN strftime('{form}', {name} / 1000.0, 'unixepoch')"
+            f" ELSE strftime('{form}', {name}) END)"
+        )
+
+    def _parameter(self, position: Position) -> Any:
+        instant_us = position.timestamp_us or 0
+        return self._bound(self._times.own_time(instant_us, position.local_us), instant_us)
+
+    def _end(self, end_us: int) -> Any:
+        """The upper bound, exclusive: no row with a smaller time comes any more.
+
+        It is a whole second, because columns, or the functions that fill them, may have no fractions: a row that is
+        written later in the same second would have the same time. For dates it is the current day for the same reason.
+        """
+        whole = end_us // SECOND_US * SECOND_US
+        local = self._times.closed_before(whole)
+        if any(column.kind is Kind.DATE for column in self.tracked.timestamps):
+            local = local.replace(hour=0, minute=0, second=0, microsecond=0)
+        return self._bound(local, whole)
+
+    def _bound(self, local: datetime, instant_us: int) -> Any:
+        kind = self.tracked.timestamps[0].kind
+        if self._database == "sqlite":
+            return local.strftime("%Y-%m-%d %H:%M:%S.").rjust(20, "0") + f"{local.microsecond // 1000:03d}"
+        if kind is Kind.INSTANT:
+            aware = self._times.aware(instant_us)
+            return aware.replace(tzinfo=None) if self._database == "mysql" else aware
+        return local
+
+
+def _first_of(names: Sequence[str]) -> str:
+    """The first one that is not null, or ""."""
+    return names[0] if len(names) == 1 else f"COALESCE({','.join(names)})" if names else ""
+
+
+def tracked_columns(config: JdbcSourceConfig, columns: Sequence[Column], table: str) -> Tracked:
+    """The tracked columns of a table, checked.
+
+    Raises:
+        ConfigError: a column is missing, has a wrong type, or may be null although `validate.non.null` is true.
+    """
+    incrementing: Column | None = None
+    timestamps: tuple[Column, ...] = ()
+    if config.uses_incrementing:
+        incrementing = _incrementing(config, columns, table)
+    if config.uses_timestamps:
+        timestamps = _timestamps(config, columns, table)
+    tracked = Tracked(incrementing, timestamps)
+    if config.checks_null:
+        _refuse_nullable(tracked, table)
+    return tracked
+
+
+def _incrementing(config: JdbcSourceConfig, columns: Sequence[Column], table: str) -> Column:
+    name = config.incrementing_column(table)
+    if name:
+        found = find_column(columns, name, "Incrementing column", table)
+    else:
+        numbered = [column for column in columns if column.numbers_itself]
+        if len(numbered) != 1:
+            count = "no column" if not numbered else "several columns"
+            raise ConfigError(
+                f"The table {table} has {count} that the database numbers itself, so its incrementing column is"
+                " unknown.",
+                code="database.column",
+                suggestion="Set incrementing.column.name or incrementing.column.mapping.",
+                config_path="incrementing.column.name",
+            )
+        found = numbered[0]
+    is_whole = found.kind in (Kind.DECIMAL, Kind.NUMERIC) and not found.scale
+    if found.kind not in INTEGERS and not is_whole:
+        raise ConfigError(
+            f"The incrementing column {found.name} of table {table} has type {found.type_name}, which is not a whole"
+            " number.",
+            code="database.column",
+            suggestion="Choose a column with whole numbers.",
+            config_path="incrementing.column.name",
+        )
+    return found
+
+
+def _timestamps(config: JdbcSourceConfig, columns: Sequence[Column], table: str) -> tuple[Column, ...]:
+    names = config.timestamp_columns(table)
+    if not names:
+        raise ConfigError(
+            f"No timestamp column is configured for table {table}.",
+            code="database.column",
+            suggestion="Add the table to timestamp.columns.mapping, or leave it out with table.exclude.list.",
+            config_path="timestamp.columns.mapping",
+        )
+    found = tuple(find_column(columns, name, "Timestamp columns", table) for name in names)
+    kinds = {column.kind for column in found}
+    wrong = [column for column in found if column.kind not in TIMES and column.kind is not Kind.UNKNOWN]
+    is_text = [column for column in wrong if column.kind in (Kind.STRING, Kind.INT64)]
+    if (wrong and not (is_text and config.connection.address.database == "sqlite")) or len(kinds) > 1:
+        listed = ", ".join(f"{column.name} ({column.type_name})" for column in found)
+        raise ConfigError(
+            f"The timestamp columns {listed} of table {table} are not all of one type with a date and a time.",
+            code="database.column",
+            suggestion="Choose columns of type timestamp, or of the same type.",
+            config_path="timestamp.column.name",
+        )
+    return found
+
+
+def _refuse_nullable(tracked: Tracked, table: str) -> None:
+    incrementing, timestamps = tracked.incrementing, tracked.timestamps
+    message = ""
+    if incrementing is not None and incrementing.optional:
+        message = (
+            f"Cannot make incremental queries using incrementing column {incrementing.name} on {table} because"
+            " this column"
+            " is nullable."
+        )
+    elif timestamps and all(column.optional for column in timestamps):
+        names = ",".join(column.name for column in timestamps)
+        message = (
+            f"Cannot make incremental queries using timestamp columns {names} on {table} because all of these"
+            " columns are"
+            " nullable."
+        )
+    if message:
+        raise ConfigError(
+            message,
+            code="database.nullable",
+            suggestion="Declare the column NOT NULL, or set validate.non.null=false: rows with null are then counted"
+            " and left out.",
+            config_path="validate.non.null",
+        )
+
+
+def escaped(sql: str) -> str:
+    """A text for SQLAlchemy's `text`: colons do not begin parameters."""
+    return sql.replace(":", "\\:")

@@ -1,0 +1,79 @@
+"""Names what no run finds: rows, because of what they have in the tracked columns, and invisible columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_connect.connectors.jdbc.source.offsets.positions import Position
+from airflow_connect.connectors.jdbc.source.read.criteria import Criteria, Source, Statement
+from airflow_connect.counting import agreeing, counted
+
+if TYPE_CHECKING:
+    from airflow_connect.connectors.jdbc.source.read.reading import Reading
+
+_TIMELESS = {
+    "postgresql": "an infinite timestamp",
+    "mysql": "a timestamp of zero",
+    "sqlite": "a value that SQLite does not read as a date and time (such as 31/01/2026)",
+}
+"""What rows have that `Criteria.timeless` counts."""
+_BY_POSITION = "because such rows cannot be found by position."
+
+_INVISIBLE = """
+SELECT column_name FROM information_schema.columns
+WHERE table_schema = %(schema)s AND table_name = %(table)s AND extra LIKE '%%INVISIBLE%%' ORDER BY ordinal_position
+"""
+
+
+def note_invisible(reading: Reading, source: Source) -> None:
+    """Name the columns of a table of MySQL or MariaDB that `SELECT *` does not return."""
+    table = source.table
+    if table is None or reading.name != "mysql":
+        return
+    parameters = {"schema": table.catalog, "table": table.table}
+    found = reading.connection.exec_driver_sql(_INVISIBLE, parameters).scalars().all()
+    if found:
+        reading.note(
+            f"Columns of {source.name} are left out, because they are INVISIBLE: {', '.join(map(str, found))}. Select"
+            " them in a query, or make them visible."
+        )
+
+
+def note_hidden(reading: Reading, criteria: Criteria, source: Source, position: Position) -> None:
+    """Name the rows of a table that no run after a position finds, with their number.
+
+    They have null, or no point in time, where rows are compared, or a number below that of the first run. Rows of a
+    query are not counted.
+
+    Args:
+        reading: connected; gets the notes.
+        criteria: by which rows are found.
+        source: the table.
+        position: where reading begins.
+    """
+    if source.table is None:
+        return
+
+    def say(statement: Statement, what: str, why: str) -> None:
+        count = reading.execute(statement).scalar_one()
+        if count:
+            reading.note(
+                f"{counted(count, 'row')} of {source.name} {agreeing(count, 'have')} {what} and"
+                f" {agreeing(count, 'are')} not copied, {why}"
+            )
+
+    tracked = criteria.tracked
+    if tracked.nullable:
+        say(criteria.nulls(), f"null in {tracked.nullable}", _BY_POSITION)
+    timeless = criteria.timeless()
+    if timeless is not None:
+        where = ", ".join(column.name for column in tracked.timestamps)
+        say(timeless, f"{_TIMELESS[reading.name]} in {where}", _BY_POSITION)
+    negative = criteria.negative(position)
+    if negative is not None:
+        say(
+            negative,
+            f"a negative number in {tracked.columns[-1].name}",
+            "because the first run begins at 0, as in Kafka Connect. To copy the table again with them, set its offset"
+            " to a smaller number.",
+        )

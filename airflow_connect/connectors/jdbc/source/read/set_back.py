@@ -1,0 +1,163 @@
+"""Whether a table was set back: its next rows have numbers or times at or below the offset, so no run would find them.
+
+That follows a restored backup, a failover to a replica that was behind, `TRUNCATE ... RESTART IDENTITY`, and a table
+of SQLite without AUTOINCREMENT whose last rows were deleted. Rows that are deleted after they were copied, as in an
+outbox, do no harm: the database continues with the next number.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.connectors.jdbc.source.offsets.positions import NO_ID
+from airflow_connect.connectors.jdbc.source.read.criteria import Source
+from airflow_connect.connectors.jdbc.source.values.columns import Column
+from airflow_connect.errors import OffsetError
+
+if TYPE_CHECKING:
+    from airflow_connect.connectors.jdbc.source.read.reading import Reading
+    from airflow_connect.databases.identifiers import TableId
+
+_PG_COUNTER = """
+SELECT CASE WHEN has_sequence_privilege(seq, 'SELECT') THEN seq::regclass::text END
+FROM pg_get_serial_sequence(%(table)s, %(column)s) AS seq WHERE seq IS NOT NULL
+"""
+_MYSQL_COUNTER = """
+SELECT auto_increment FROM information_schema.tables WHERE table_schema = %(schema)s AND table_name = %(table)s
+"""
+_SQLITE_KEY_INDEX = "SELECT 1 FROM pragma_index_list(?) WHERE origin = 'pk'"
+_SQLITE_COUNTER = "SELECT seq + 1 FROM sqlite_sequence WHERE name = ?"
+
+
+def check_unfinished(reading: Reading, table: TableId | None, largest: int) -> None:
+    """Look at a table in mode incrementing whose load in ranges is unfinished.
+
+    Args:
+        reading: connected.
+        table: the table.
+        largest: the largest number that the offsets of its ranges have.
+
+    Raises:
+        OffsetError: the numbers that the database gives to new rows are not larger.
+    """
+    source = reading.source(table)
+    column = reading.criteria(source).tracked.incrementing
+    assert column is not None
+    found = reading.execute(source.largest(column.name)).scalar_one()
+    if found is None or (not isinstance(found, str | bytes) and found < largest):
+        _check_not_set_back(reading, source, column, largest, found, unfinished=True)
+
+
+def has_larger(reading: Reading, source: Source, column: Column, offset: int | None) -> bool:
+    """Whether a table has a row after the offset, in mode incrementing.
+
+    Args:
+        reading: connected.
+        source: a table.
+        column: the incrementing one.
+        offset: the largest number that was copied; None: none was.
+
+    Raises:
+        OffsetError: there is none, and the numbers that the database gives to new rows are not larger than the offset.
+    """
+    largest = reading.execute(source.largest(column.name)).scalar_one()
+    if isinstance(largest, str | bytes):
+        return True  # SQLite sorts texts last; the task that reads it names the value
+    # NaN, which PostgreSQL sorts last, is equal to nothing.
+    if largest is not None and (largest != largest or largest > (NO_ID if offset is None else offset)):
+        return True
+    if offset is None or (largest is not None and largest == offset):
+        return False
+    _check_not_set_back(reading, source, column, offset, largest)
+    return False
+
+
+def check_clock(reading: Reading, name: str, offset_us: int | None) -> None:
+    """Look at the database's clock in a mode with timestamps.
+
+    Args:
+        reading: connected; has the clock.
+        name: of the table or query.
+        offset_us: the latest timestamp that its offsets have, microseconds since the epoch; None: they have none.
+
+    Raises:
+        OffsetError: the clock is before it, by more than `timestamp.lookback.ms`.
+    """
+    config, clock_us = reading.config, reading.clock_us
+    if offset_us is None or offset_us - config.lookback_ms * 1000 <= clock_us:
+        return
+    offset, clock = (reading.times.aware(moment).isoformat(timespec="milliseconds") for moment in (offset_us, clock_us))
+    raise OffsetError(
+        f"Rows of {name} up to {offset} were copied, but the clock of the database says {clock}: rows that are written"
+        " before it has reached that time would not be found. Either the clock was set back, or this is another server"
+        " whose clock is behind, or the offset was set to a time that is still to come.",
+        code="database.set_back",
+        suggestion=f'Set the offset to {{"timestamp": {clock_us // 1000}}}, or earlier if rows were written'
+        " since the clock was set back: rows after it are copied again. If nothing is written before the clock has"
+        " reached the offset, wait until then.",
+    )
+
+
+def _check_not_set_back(
+    reading: Reading, source: Source, column: Column, offset: int, largest: int | None, *, unfinished: bool = False
+) -> None:
+    """`unfinished`: `offset` is the largest number that an unfinished load knows, which may not have been copied."""
+    following = _next_number(reading, source, column.name) if column.numbers_itself else None
+    if following is None and reading.name == "sqlite" and column.numbers_itself and _has_row_ids(reading, source):
+        following = int(largest or 0) + 1
+    known = f"the ranges of its unfinished load have numbers up to {offset}" if unfinished else (
+        f"rows up to {offset} were copied")  # fmt: skip
+    again = f'to {{"incrementing": {NO_ID}}}' if unfinished else ""
+    if following is None:
+        if largest is not None:
+            again = f"set it {again} to copy the table again" if unfinished else "delete it to copy the table again"
+            reading.note(
+                f"The largest {column.name} of {source.name} is {largest}, but {known}. If rows"
+                " were deleted, nothing is missing. If the database was set back (a restored backup, a truncated"
+                f" table), new rows with a {column.name} up to {offset} are not found: set the offset of the table to"
+                f" {largest}, or {again}."
+            )
+        return
+    if following <= offset:
+        again = f"{again} to copy the table again" if unfinished else "delete the offset to copy the table again"
+        raise OffsetError(
+            f"The next {column.name} of {source.name} is {following}, but {known}: new rows"
+            " would not be found. Either the database was set back (a restored backup, a failover to a replica that was"
+            " behind, a truncated table), or its last rows were deleted and it gives their numbers again.",
+            code="database.set_back",
+            suggestion=f'Set the offset of the table to {{"incrementing": {largest or following - 1}}} to copy only'
+            f" what is written from now on, {again}, or have the database go on after"
+            f" {offset}.",
+        )
+
+
+def _has_row_ids(reading: Reading, source: Source) -> bool:
+    """Whether SQLite numbers the rows of a table by its INTEGER PRIMARY KEY, which then has no index of its own."""
+    assert source.table is not None
+    return reading.connection.exec_driver_sql(_SQLITE_KEY_INDEX, (source.table.table,)).scalar() is None
+
+
+def _next_number(reading: Reading, source: Source, column: str) -> int | None:
+    """The number that the database gives to the next row; None: it does not say."""
+    table = source.table
+    assert table is not None
+    connection = reading.connection
+    if reading.name == "postgresql":
+        found = connection.exec_driver_sql(_PG_COUNTER, {"table": source.quoted, "column": column}).scalar_one_or_none()
+        if not found:
+            return None
+        last, was_given = connection.exec_driver_sql(f"SELECT last_value, is_called FROM {found}").one()
+        return int(last) + (1 if was_given else 0)
+    if reading.name == "mysql":
+        # MySQL 8 keeps the number for a day; MariaDB does not know the variable.
+        if not getattr(connection.dialect, "is_mariadb", False):
+            connection.exec_driver_sql("SET @@session.information_schema_stats_expiry = 0")
+        return _number(connection.exec_driver_sql(_MYSQL_COUNTER, {"schema": table.catalog, "table": table.table}))
+    if connection.exec_driver_sql("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'").scalar() is None:
+        return None
+    return _number(connection.exec_driver_sql(_SQLITE_COUNTER, (table.table,)))
+
+
+def _number(result: Any) -> int | None:
+    value = result.scalar_one_or_none()
+    return None if value is None else int(value)

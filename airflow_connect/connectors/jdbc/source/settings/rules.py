@@ -1,0 +1,173 @@
+"""Rules between the keys of the JDBC source, with Confluent's sentences where it has one.
+
+Source: io.confluent.connect.jdbc.validation.JdbcSourceConnectorValidation (10.9). Two differences: a configuration
+without any selection of tables copies the whole database, as it did before 10.9; and timestamp.column.name and
+incrementing.column.name are accepted beside the include list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from airflow_connect.api.config.config_def import Problem, Rule
+from airflow_connect.api.config.typed import TypedKey
+from airflow_connect.connectors.jdbc.source.settings import names
+from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys as Keys
+
+_LEGACY, _NEW = (Keys.whitelist, Keys.blacklist), (Keys.include, Keys.exclude)
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+_LONGEST_MS = 100 * 366 * 86_400_000
+
+
+def checks() -> Iterator[tuple[Sequence[TypedKey[Any]], Rule]]:
+    """Keys that must be valid by themselves, and the rule about them."""
+    tables, query = (*_LEGACY, *_NEW), (Keys.plain_query, Keys.masked_query)
+    columns = (Keys.timestamps, Keys.timestamps_by_table, Keys.incrementing, Keys.incrementing_by_table)
+    yield tables, _tables
+    yield (*tables, *query), _query
+    yield (Keys.mode, *columns, *query, Keys.lookback_ms), _columns
+    yield (Keys.changed_only, Keys.mode, *query), _changed_only
+    yield (Keys.initial_ms, Keys.delay_ms), _times
+    yield (Keys.isolation,), _isolation
+
+
+def _tables(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    if Keys.whitelist.of(parsed) and Keys.blacklist.of(parsed):
+        yield Problem(Keys.blacklist.name, f"{Keys.whitelist} and {Keys.blacklist} are exclusive.", "Remove one.")
+    legacy, new = [key for key in _LEGACY if key.of(parsed)], [key for key in _NEW if key.of(parsed)]
+    if legacy and new:
+        yield Problem(
+            new[0].name,
+            f"Cannot mix legacy and new configuration approaches: {legacy[0]} and {new[0]} are both set.",
+            f"Remove {legacy[0]}, and write its tables as regular expressions in {Keys.include}.",
+        )
+    if Keys.exclude.of(parsed) and not Keys.include.of(parsed):
+        yield Problem(
+            Keys.exclude.name,
+            f"{Keys.exclude} cannot be used without {Keys.include}. Exclude list only applies to tables"
+            " that match the include list.",
+            f"Set {Keys.include}, for example to .*",
+        )
+
+
+def _query(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    masked = Keys.masked_query.of(parsed)
+    has_masked = masked is not None and bool(masked.value)
+    if Keys.plain_query.of(parsed) and has_masked:
+        yield Problem(
+            Keys.masked_query.name,
+            "Both 'query' and 'query.masked' configs cannot be set at the same time.",
+            "Please use only one of them.",
+        )
+    selected = [key for key in (*_LEGACY, *_NEW) if key.of(parsed)]
+    if (Keys.plain_query.of(parsed) or has_masked) and selected:
+        yield Problem(
+            selected[0].name,
+            "Do not specify table filtering configs with 'query'.",
+            f"Remove {', '.join(map(str, selected))} when using query mode or 'query' when using table filtering mode.",
+        )
+
+
+def _has_query(parsed: Mapping[str, Any]) -> bool:
+    masked = Keys.masked_query.of(parsed)
+    return bool(Keys.plain_query.of(parsed) or (masked is not None and masked.value))
+
+
+def _columns(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    mode = Keys.mode.of(parsed)
+    timestamps = Keys.timestamps.of(parsed)
+    if Keys.timestamps_by_table.of(parsed) and timestamps:
+        yield _both(Keys.timestamps, Keys.timestamps_by_table)
+    if Keys.incrementing_by_table.of(parsed) and Keys.incrementing.of(parsed):
+        yield _both(Keys.incrementing, Keys.incrementing_by_table)
+    if "timestamp" in mode and not timestamps and not Keys.timestamps_by_table.of(parsed):
+        yield Problem(
+            Keys.mode.name,
+            f"Timestamp column configuration must be provided when using mode '{names.TIMESTAMP}' or"
+            f" '{names.TIMESTAMP_INCREMENTING}'.",
+            f"Set {Keys.timestamps} or {Keys.timestamps_by_table}.",
+        )
+    is_query = _has_query(parsed)
+    if is_query and names.INCREMENTING in mode and not Keys.incrementing.of(parsed):
+        yield Problem(
+            Keys.incrementing.name,
+            f"A query in mode {mode} needs {Keys.incrementing}: no column of a query numbers itself.",
+            f"Set {Keys.incrementing}.",
+        )
+    if Keys.lookback_ms.of(parsed) and mode != names.TIMESTAMP:
+        yield Problem(
+            Keys.lookback_ms.name,
+            f"{Keys.lookback_ms} works only in mode {names.TIMESTAMP}, not in {mode}.",
+            f"Set mode={names.TIMESTAMP}, which also finds new rows, or remove {Keys.lookback_ms}.",
+        )
+    if Keys.lookback_ms.of(parsed) and is_query:
+        yield Problem(
+            Keys.lookback_ms.name,
+            f"{Keys.lookback_ms} needs a table with a primary key, which a query does not have.",
+            f"Remove {Keys.lookback_ms}, or copy a table instead of a query.",
+        )
+
+
+def _changed_only(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    mode = Keys.mode.of(parsed)
+    if not Keys.changed_only.of(parsed):
+        return
+    if mode != names.BULK:
+        yield Problem(
+            Keys.changed_only.name,
+            f"{Keys.changed_only} works only in mode {names.BULK}, not in {mode}.",
+            f"Remove {Keys.changed_only}: the other modes copy only new rows.",
+        )
+    if _has_query(parsed):
+        yield Problem(
+            Keys.changed_only.name,
+            f"{Keys.changed_only} needs tables with a primary key, which a query does not have.",
+            f"Remove {Keys.changed_only}, or copy a table instead of a query.",
+        )
+
+
+def _both(first: TypedKey[Any], second: TypedKey[Any]) -> Problem:
+    return Problem(second.name, f"Cannot use both {first} and {second}.", "Remove one of them.")
+
+
+def _times(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    initial = Keys.initial_ms.of(parsed)
+    if initial is not None and not _FIRST_MS <= initial <= _LAST_MS:
+        yield Problem(
+            Keys.initial_ms.name,
+            f"{Keys.initial_ms} is {initial}, which is not a time of the years 1 to 9999.",
+            "Write it in milliseconds since 1970, such as 1767225600000 for 2026-01-01.",
+        )
+    if Keys.delay_ms.of(parsed) > _LONGEST_MS:
+        yield Problem(
+            Keys.delay_ms.name,
+            f"{Keys.delay_ms} is more than 100 years.",
+            "Write it in milliseconds, such as 60000 for a minute.",
+        )
+
+
+def _isolation(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    if Keys.isolation.of(parsed) == "sql_server_snapshot":
+        yield Problem(
+            Keys.isolation.name,
+            "Isolation mode of `SQL_SERVER_SNAPSHOT` can only be configured with a Sql Server Dialect",
+            "Choose another isolation mode.",
+        )
+
+
+def database_is_read(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    """Refuse databases that the source does not read."""
+    from airflow_connect.databases.urls import parse_url
+    from airflow_connect.errors import ConfigError
+
+    try:
+        database = parse_url(parsed["connection.url"]).database
+    except ConfigError:
+        return  # The rule of the address itself says why.
+    if database not in ("postgresql", "mysql", "sqlite"):
+        yield Problem(
+            "connection.url",
+            f"The JDBC source does not read {database} yet: it reads PostgreSQL, MySQL, MariaDB and SQLite.",
+            "Run this connector in Kafka Connect.",
+        )

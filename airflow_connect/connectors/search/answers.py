@@ -1,0 +1,194 @@
+"""What the server says about each document of a bulk request: written, again later, never, or nothing works at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from airflow_connect.connectors.search.client import reason_of
+from airflow_connect.connectors.search.conflicts import (
+    DROPPED,
+    IN_FAILURE_STORE,
+    NOTHING_DELETED,
+    conflicting_version,
+)
+from airflow_connect.errors import DataError, SearchError
+
+_LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.BAD_GATEWAY,
+          HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)  # fmt: skip
+_NOT_ABOUT_DOCUMENTS = {
+    "index_closed_exception": "Open the index.",
+    "invalid_index_name_exception": "Rename the topic by a transformation such as RegexRouter, or map it to an index.",
+    "index_not_found_exception": "Create the index, or let the cluster setting action.auto_create_index allow it.",
+    "invalid_alias_name_exception": "Correct the alias.",
+}
+_NO_WRITE_INDEX = ("no write index is defined", "op_type of create are allowed in data streams")
+_FULL_DISK = ("read-only / allow delete", "flood-stage")
+# VersionType.EXTERNAL.explainConflictForWrites, and what `create` says. Any other conflict is one with a write of the
+# same moment, such as of a deletion without a version: it is sent again.
+_HELD = ("is higher or equal to the one provided", "document already exists")
+BLOCKED = "cluster_block_exception"
+_RACE = "cannot be changed from type"
+TOO_MANY_FIELDS = "Limit of total fields"
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What is to be done about the documents of a request.
+
+    Attributes:
+        again: positions of documents that are sent again.
+        rejected: position and error of documents that the server will never take.
+        conflicts: position of documents that the server holds already, and the version that it holds (None: unknown);
+            or `DROPPED`, `IN_FAILURE_STORE`, `NOTHING_DELETED`: what the server has done instead.
+        reason: why documents are sent again, in the server's words.
+        suggestion: what to do if it stays that way.
+        is_overload: whether smaller requests may help.
+    """
+
+    again: list[int] = field(default_factory=list)
+    rejected: list[tuple[int, DataError]] = field(default_factory=list)
+    conflicts: list[tuple[int, int | None]] = field(default_factory=list)
+    reason: str = ""
+    suggestion: str = ""
+    is_overload: bool = False
+
+    def retry_races(self) -> bool:
+        """Send documents again that met a mapping in the making; returns whether there are any.
+
+        If two requests bring a new field at the same time, and the server derives another type from each, it rejects
+        one of them, although its values fit the type that stays.
+        """
+        raced = [position for position, error in self.rejected if _RACE in error.message]
+        if raced:
+            self.rejected = [(n, error) for n, error in self.rejected if _RACE not in error.message]
+            self.again = sorted([*self.again, *raced])
+            self.reason = self.reason or "types of fields changed meanwhile"
+        return bool(raced)
+
+    def add_followers(self, ids: Sequence[str]) -> None:
+        """Also send later documents with the same ids again: what came after must come after once more.
+
+        What the server said about these does not count then: each of them is judged in its last try only.
+
+        Args:
+            ids: see `Documents.ids`.
+        """
+        if not ids or not self.again:
+            return
+        chosen, names = set(self.again), {ids[n] for n in self.again} - {""}
+        chosen |= {n for n in range(min(chosen), len(ids)) if ids[n] in names}
+        self.again = sorted(chosen)
+        self.rejected = [(n, error) for n, error in self.rejected if n not in chosen]
+        self.conflicts = [(n, version) for n, version in self.conflicts if n not in chosen]
+
+
+def judge(server: str, target: str, body: Any, count: int, where: Callable[[int], str]) -> Verdict:
+    """Sort the items of a successful answer.
+
+    Args:
+        server, target: for messages.
+        body: the decoded answer.
+        count: number of documents in the request.
+        where: gives the place of a document's record, for messages.
+
+    Raises:
+        SearchError: the index does not work, or the answer is none to this request.
+    """
+    verdict = Verdict()
+    items = body.get("items") if isinstance(body, dict) else None
+    if items is None and isinstance(body, dict) and body.get("errors") is False:
+        return verdict
+    if not isinstance(items, Sequence) or len(items) != count:
+        raise SearchError(
+            f"{server} answered a bulk request of {count} documents for {target} with something else.",
+            code="search.answer",
+            suggestion="Check that connection.url is a search server, and what is in between.",
+        )
+    for position, item in enumerate(items):
+        ((operation, result),) = item.items()
+        _judge_item(verdict, position, operation, result, target, where)
+    return verdict
+
+
+def _judge_item(
+    verdict: Verdict, position: int, operation: str, result: Any, target: str, where: Callable[[int], str]
+) -> None:
+    status, error = result["status"], result.get("error")
+    if error is None:  # A deletion of a document that does not exist has the status 404, but no error.
+        # An update that changes nothing is a noop as well; a write is one only if a pipeline drops the document.
+        if result.get("result") == "noop" and operation in ("index", "create"):
+            verdict.conflicts.append((position, DROPPED))
+        elif result.get("failure_store") == "used":
+            verdict.conflicts.append((position, IN_FAILURE_STORE))
+        elif operation == "delete" and result.get("result") == "not_found":
+            verdict.conflicts.append((position, NOTHING_DELETED))
+        return
+    kind, reason = str(error.get("type")), reason_of(error)
+    if status == HTTPStatus.CONFLICT and operation != "update" and _has_any(reason, _HELD):
+        verdict.conflicts.append((position, conflicting_version(reason)))
+        return
+    if kind == BLOCKED:
+        judge_block(verdict, position, reason, target)
+    elif status in _LATER or status == HTTPStatus.CONFLICT:
+        verdict.again.append(position)
+        verdict.reason, verdict.suggestion = reason, suggestion_for(kind)
+        verdict.is_overload = verdict.is_overload or status == HTTPStatus.TOO_MANY_REQUESTS
+    elif kind in _NOT_ABOUT_DOCUMENTS or status != HTTPStatus.BAD_REQUEST or _has_any(reason, _NO_WRITE_INDEX):
+        raise SearchError(
+            f"Nothing can be written to {target}: {reason}.",
+            code="search.index",
+            suggestion=_NOT_ABOUT_DOCUMENTS.get(kind, "The server's own message gives the reason."),
+        )
+    else:
+        verdict.rejected.append((position, rejection(target, where(position), reason)))
+
+
+def judge_block(verdict: Verdict, position: int, reason: str, target: str) -> None:
+    """Send a document again if a full disk is why nothing can be written.
+
+    Raises:
+        SearchError: somebody has set the block.
+    """
+    if not _has_any(reason, _FULL_DISK):
+        raise SearchError(
+            f"{target} is blocked: {reason}.",
+            code="search.blocked",
+            suggestion="Remove the block from the settings of the index or of the cluster.",
+        )
+    verdict.again.append(position)
+    verdict.reason = reason
+    verdict.suggestion = (
+        "A disk of the cluster is too full, so the index is read-only: free space, and the server removes the block."
+    )
+
+
+def rejection(target: str, where: str, reason: str) -> DataError:
+    """The error of a document that the server does not take."""
+    if TOO_MANY_FIELDS in reason:
+        return DataError(
+            f"{target} has too many fields to take the document of the record at {where}: {reason}.",
+            code="search.too_many_fields",
+            suggestion="Set dynamic=false in the mapping, use the type flat_object or flattened for members with"
+            " changing names, or raise index.mapping.total_fields.limit.",
+        )
+    return DataError(
+        f"{target} rejected the document of the record at {where}: {reason}.",
+        code="search.rejected",
+        suggestion="Correct the record or the mapping; behavior.on.malformed.documents says what becomes of it.",
+    )
+
+
+def suggestion_for(kind: str) -> str:
+    """What to do if the server keeps giving an error of this type."""
+    if kind == "unavailable_shards_exception":
+        return "The index is red: look which of its shards has no node."
+    if kind in ("circuit_breaking_exception", "es_rejected_execution_exception", "rejected_execution_exception"):
+        return "The server has more to do than it can: lower tasks.max or max.in.flight.requests, or raise max.retries."
+    return "Look at the health of the cluster; max.retries and retry.backoff.ms give it more time."
+
+
+def _has_any(text: str, parts: Sequence[str]) -> bool:
+    return any(part in text for part in parts)

@@ -1,0 +1,198 @@
+"""Where the documents of a topic go: names, and what must exist before the first one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from airflow_connect.connectors.search import keys
+from airflow_connect.connectors.search.answers import TOO_MANY_FIELDS
+from airflow_connect.connectors.search.keys import SearchKeys as Keys
+from airflow_connect.connectors.search.mapping import mapping_of
+from airflow_connect.errors import DataError, SearchError, UnavailableError
+from airflow_connect.retrying import Retry
+
+if TYPE_CHECKING:
+    from airflow_connect.api.schema import Schema
+    from airflow_connect.connectors.search.client import Answer, SearchClient
+    from airflow_connect.connectors.search.config import SearchSinkConfig
+
+LONGEST_NAME = 255
+LONGEST_NAMESPACE = 100
+TOMBSTONES_KEPT = "1h"
+"""For how long a new index knows the versions of deleted documents: a late write must not bring one back."""
+LONGEST_WAIT_MS = 60_000
+"""How long a server waits for shards unless a request says otherwise."""
+# The fields to return of a bulk answer: without it, the server repeats index, id and shards of every document.
+_ANSWER = "filter_path=errors,error,status,items.*.status,items.*.error,items.*.result,items.*.failure_store"
+
+# Whether something exists. HEAD would do, but its answer cannot say why it is refused.
+_ALIASES = "?filter_path=error,status,*.aliases"
+_REQUIRE_ALIAS = "&require_alias=true"
+"""Or the server would create an index with the name of an alias that is gone, such as while it is being moved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An index, a data stream or an alias.
+
+    Attributes:
+        name: as the server knows it.
+        bulk_path: path and query of its bulk requests.
+    """
+
+    name: str
+    bulk_path: str
+
+
+class Targets:
+    """The targets of a task; each is looked for, or created, once."""
+
+    def __init__(self, config: SearchSinkConfig, client: SearchClient) -> None:
+        """Sends no request yet."""
+        self._config = config
+        self._client = client
+        self._found: dict[str, Target] = {}
+        self._mapped: set[str] = set()
+        self.created: list[str] = []
+        """Indices and data streams that were missing."""
+
+    def of(self, topic: str, schema: Schema | None, *, has_value: bool = True) -> Target:
+        """The target of a topic, which exists, with a mapping.
+
+        Args:
+            topic: of the record, after transformations.
+            schema: of the value, for a mapping that is missing.
+            has_value: without one, no mapping is created.
+
+        Raises:
+            DataError: the topic has no target.
+            SearchError: it cannot be created, or does not exist.
+            UnavailableError, AccessError: from the server.
+        """
+        target = self._found.get(topic)
+        if target is None:
+            target = self._found[topic] = self._prepared(topic)
+        if has_value and topic not in self._mapped:
+            if self._config.has_schema(topic):
+                self._ensure_mapping(target.name, schema)
+            self._mapped.add(topic)
+        return target
+
+    def _prepared(self, topic: str) -> Target:
+        if self._config.resources:
+            name = self._config.resources.get(topic)
+            if name is None:
+                raise DataError(
+                    f"The topic {topic} is not in {Keys.resource_mapping}.",
+                    code="search.no_resource",
+                    suggestion=f"Add {topic}:<resource>. A transformation may have renamed the topic.",
+                )
+            is_alias = self._config.resource_usage in (keys.ALIAS_INDEX, keys.ALIAS_DATASTREAM)
+            answer = self._existing(name, is_alias=is_alias)
+            return self._target(name, _REQUIRE_ALIAS if is_alias or _is_alias(answer, name) else "")
+        if self._config.is_stream:
+            name = stream_name(self._config.stream_prefix, self._config.stream_namespace, topic)
+        else:
+            name = index_name(topic)
+        return self._target(name, _REQUIRE_ALIAS if self._ensure_exists(name) else "")
+
+    def _target(self, name: str, options: str) -> Target:
+        """The server waits for missing shards half as long as we wait for it, so that it can still name them."""
+        wait_ms = min(LONGEST_WAIT_MS, max(1, round(self._config.connection.read_timeout_s * 500)))
+        options += f"&timeout={wait_ms}ms"
+        return Target(name, f"/{quote(name, '')}/_bulk?{_ANSWER}{options}")
+
+    def _call(self, method: str, path: str, body: Any = None) -> Answer:
+        """Send a request, and again while there is no answer; see `SearchClient.call`."""
+        retry = Retry(self._config.backoff, retries=self._config.retries)
+        while True:
+            try:
+                return self._client.call(method, path, body)
+            except UnavailableError:
+                if not retry.pause():
+                    raise
+
+    def _existing(self, name: str, *, is_alias: bool) -> Answer:
+        path = f"/_alias/{quote(name, '')}" if is_alias else f"/{quote(name, '')}"
+        answer = self._call("GET", path + _ALIASES)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            raise SearchError(
+                f"The {'alias' if is_alias else 'resource'} {name} of {Keys.resource_mapping} does not exist.",
+                code="search.missing",
+                suggestion=f"Create it, or correct {Keys.resource_mapping}.",
+            )
+        return answer
+
+    def _ensure_exists(self, name: str) -> bool:
+        """Create what is missing; returns whether the name is that of an alias."""
+        found = self._call("GET", f"/{quote(name, '')}{_ALIASES}")
+        if found.is_success:
+            return _is_alias(found, name)
+        documents = self._config
+        if documents.is_stream:
+            what, answer = "create the data stream", self._call("PUT", f"/_data_stream/{quote(name, '')}")
+        else:
+            settings = {"index.gc_deletes": TOMBSTONES_KEPT} if documents.on_null == keys.DELETE else {}
+            body = {"settings": settings} if settings else {}
+            what, answer = "create the index", self._call("PUT", f"/{quote(name, '')}", body)
+        if not answer.is_success and answer.kind != "resource_already_exists_exception":
+            raise SearchError(
+                f"{self._client.name} refused to {what} {name} ({answer.status}): {answer.reason}.",
+                code="search.create",
+                suggestion="A data stream needs an index template with data_stream that matches its name."
+                if documents.is_stream
+                else "Create the index yourself, or check what the user may do.",
+            )
+        if answer.is_success:
+            self.created.append(name)
+        return False
+
+    def _ensure_mapping(self, name: str, schema: Schema | None) -> None:
+        path = f"/{quote(name, '')}/_mapping"
+        answer = self._call("GET", path)
+        if not answer.is_success or not isinstance(answer.body, dict):
+            raise self._client.refused(f"read the mapping of {name}", answer)
+        if any(index.get("mappings") for index in answer.body.values()):
+            return
+        if schema is None:
+            raise SearchError(
+                f"The index {name} has no mapping, and none can be created, because the records have no schema.",
+                code="search.no_schema",
+                suggestion=f"Set {Keys.ignores_schema}=true, create the mapping, or use a converter with schemas.",
+            )
+        mapping: Any = mapping_of(schema, compacts_maps=self._config.compacts_maps)
+        if "properties" not in mapping:
+            return  # The values are not documents, which is reported for each record.
+        put = self._call("PUT", path, mapping)
+        if TOO_MANY_FIELDS in put.reason:
+            raise SearchError(
+                f"The schema of the records has more fields than {name} may have: {put.reason}.",
+                code="search.mapping_limit",
+                suggestion="Raise index.mapping.total_fields.limit of the index, remove fields by ReplaceField, or"
+                f" create a mapping yourself, with dynamic=false, and set {Keys.ignores_schema}=true.",
+            )
+        if not put.is_success:
+            raise self._client.refused(f"create the mapping of {name} from the schema of the first record", put)
+
+
+def _is_alias(answer: Answer, name: str) -> bool:
+    """Whether a name that exists is that of an alias of indices."""
+    indices = answer.body.values() if answer.is_success and isinstance(answer.body, dict) else ()
+    return any(isinstance(index, dict) and name in index.get("aliases", {}) for index in indices)
+
+
+def index_name(topic: str) -> str:
+    """The index of a topic, as Confluent's sink names it (ElasticsearchSinkTask.convertTopicToIndexName)."""
+    name = topic.lower()[:LONGEST_NAME]
+    if name.startswith(("-", "_")):
+        name = name[1:]
+    return name.replace(".", "dot") if name in (".", "..") else name
+
+
+def stream_name(prefix: str, namespace: str, topic: str) -> str:
+    """The data stream of a topic: `{data.stream.type}-{data.stream.dataset}-{namespace}`."""
+    filled = namespace.replace(keys.TOPIC_PLACEHOLDER, topic.lower())[:LONGEST_NAMESPACE]
+    return f"{prefix}-{filled}"

@@ -1,0 +1,194 @@
+"""The task of the search sink: records to documents, documents to requests."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.record import SinkRecord
+from airflow_connect.api.sink import SinkTask
+from airflow_connect.connectors.search import keys
+from airflow_connect.connectors.search.bulks import Waiting, column_bulks
+from airflow_connect.connectors.search.client import SearchClient
+from airflow_connect.connectors.search.columns import column_actions, has_columns
+from airflow_connect.connectors.search.config import SearchSinkConfig
+from airflow_connect.connectors.search.conflicts import Conflicts
+from airflow_connect.connectors.search.documents import DocumentMaker, no_value
+from airflow_connect.connectors.search.sending import BulkSender
+from airflow_connect.connectors.search.targets import Target, Targets
+from airflow_connect.errors import DataError
+
+if TYPE_CHECKING:
+    from airflow_connect.api.columns import RecordColumns
+    from airflow_connect.api.offsets import TopicPartition
+
+log = logging.getLogger(__name__)
+
+
+class ElasticsearchSinkTask(SinkTask):
+    """Writes documents."""
+
+    repeats_put = False  # Requests are repeated here, with `max.retries`.
+
+    def __init__(self) -> None:
+        """Opens nothing."""
+        self._config: SearchSinkConfig | None = None
+        self._client: SearchClient | None = None
+        self._sender: BulkSender | None = None
+        self._targets: Targets | None = None
+        self._maker: DocumentMaker | None = None
+        self._waiting: dict[Target, Waiting] = {}
+        self._conflicts = Conflicts({})
+
+    @property
+    def needs_keys(self) -> bool:  # type: ignore[override]
+        """Whether the ids of some documents are keys."""
+        return self._config is not None and self._config.may_use_keys
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Read the configuration; does not connect yet.
+
+        Raises:
+            ConfigError: a key of the sink is wrong.
+            MissingPackageError: elastic-transport is not installed.
+        """
+        self._config = settings = SearchSinkConfig.from_config(self.context.run.config)
+        self._client = SearchClient(settings.connection)
+        self._sender = BulkSender(self._client, settings)
+        self._targets = Targets(settings, self._client)
+        self._maker = DocumentMaker(settings)
+
+    def open(self, partitions: Collection[TopicPartition]) -> None:
+        """Learn where the partitions end."""
+        self._conflicts = Conflicts({one.topic_partition: one.end for one in self.context.ranges})
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        """Add documents to requests, and send those that are full."""
+        assert self._config is not None and self._sender is not None
+        self._report_answers()
+        for record in records:
+            try:
+                self._add(record)
+            except DataError as error:
+                if self._config.drops_invalid:
+                    self.context.leave_out(record, error)
+                else:
+                    self.context.errant_record_reporter.report(record, error)
+        now = time.monotonic()
+        for waiting in list(self._waiting.values()):
+            if self._sender.is_idle and (now - waiting.since_s) * 1000 >= self._config.linger_ms:
+                self._send(waiting)
+        while sum(len(waiting.actions) for waiting in self._waiting.values()) > self._config.buffered:
+            self._send(max(self._waiting.values(), key=lambda waiting: len(waiting.actions)))
+
+    def accepts_columns(self) -> bool:
+        """Whether documents can be made of columns."""
+        return self._config is not None and has_columns(self._config)
+
+    def put_columns(self, batches: Sequence[RecordColumns]) -> bool:
+        """Send documents made of columns; see `ColumnarSinkTask`.
+
+        Their order among requests does not matter: ids are offsets, or the server compares versions.
+        """
+        assert self._config is not None and self._sender is not None and self._targets is not None
+        self._report_answers()
+        made: list[tuple[RecordColumns, Any]] = []
+        for batch in batches:
+            actions = column_actions(self._config, batch)
+            if actions is None:
+                return False
+            made.append((batch, actions))
+        try:
+            targets = [self._targets.of(batch.topic, batch.value.schema) for batch, _ in made]
+        except DataError:
+            return False
+        for target, (batch, actions) in zip(targets, made, strict=True):
+            for bulk in column_bulks(target, actions, batch, self._limits):
+                self._sender.send(bulk)
+        return True
+
+    def flush(self) -> tuple[()]:
+        """Send what waits, and wait for all answers."""
+        assert self._sender is not None
+        for waiting in list(self._waiting.values()):
+            self._send(waiting)
+        self._sender.wait()
+        self._report_answers()
+        for note in self._conflicts.take_notes():
+            self.context.note(note)
+        self._name_created()
+        return ()
+
+    def _name_created(self) -> None:
+        """Say that an index was created although the run begins in the middle of a topic: it may have been deleted."""
+        assert self._targets is not None
+        created, self._targets.created = self._targets.created, []
+        first = next((f"{one.topic_partition} from offset {one.start}" for one in self.context.ranges if one.start), "")
+        for name in created if first else ():
+            self.context.note(
+                f"{name} was missing and was created. This run writes {first} on. If earlier runs have written the"
+                " records before, and it was deleted, they are not in it: set the offsets of the connector back, to"
+                " write them again."
+            )
+
+    def abort(self) -> None:
+        """Drop what waits; what was sent is written again by the next run, and that changes nothing."""
+        self._waiting.clear()
+
+    def stop(self) -> None:
+        """End threads and connections."""
+        if self._sender is not None:
+            self._sender.close()
+        if self._client is not None:
+            self._client.close()
+
+    def _add(self, record: SinkRecord) -> None:
+        """Add the document of a record.
+
+        Raises:
+            DataError: the record cannot become a document.
+        """
+        assert self._config is not None and self._maker is not None and self._targets is not None
+        assert self._sender is not None
+        action = self._maker.action(record)
+        if action is None:
+            self.context.leave_out(record, no_value(record) if self._config.on_null == keys.IGNORE else None)
+            return
+        target = self._targets.of(record.topic, record.value_schema, has_value=record.value is not None)
+        waiting = self._waiting.get(target)
+        limit = self._sender.bulk_bytes
+        if waiting is not None and limit is not None and waiting.size_bytes + len(action.lines) > limit:
+            self._send(waiting)
+            waiting = None
+        if waiting is None:
+            waiting = self._waiting[target] = Waiting(target, time.monotonic())
+        waiting.add(action, record)
+        if len(waiting.actions) >= self._sender.batch_size:
+            self._send(waiting)
+
+    def _limits(self) -> tuple[int, int | None]:
+        """Maximum number of records and bytes of the next request."""
+        assert self._config is not None and self._sender is not None
+        return min(self._sender.batch_size, self._config.buffered), self._sender.bulk_bytes
+
+    def _send(self, waiting: Waiting) -> None:
+        assert self._sender is not None
+        del self._waiting[waiting.target]
+        self._sender.send(waiting.sealed())
+
+    def _report_answers(self) -> None:
+        """Count conflicts, and apply `behavior.on.malformed.documents`, in the thread of the task."""
+        assert self._sender is not None and self._config is not None
+        for conflict in self._sender.take_conflicts():
+            place = conflict.place
+            if self._conflicts.add(conflict, self._config.versions_of(place.renamed)):
+                self.context.leave_out(SinkRecord(topic=place.topic, partition=place.partition, offset=place.offset))
+        for record, error in self._sender.take_rejected():
+            if self._config.on_malformed == keys.FAIL:
+                self.context.errant_record_reporter.report(record, error)
+                continue
+            if self._config.on_malformed == keys.WARN:
+                log.warning("%s", error.message)
+            self.context.leave_out(record, error)

@@ -1,0 +1,258 @@
+"""`bulk.changed.only` on a real SQLite file: which ranges of a table a run sends again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_connect.connectors.jdbc.source.connector import JdbcSourceConnector
+from airflow_connect.connectors.jdbc.source.read import changed
+from airflow_connect.errors import ConfigError, DataError, OffsetError
+from tests.support.copies.jdbc_source import Copies
+from tests.support.servers.databases import Database, sqlite_in
+from tests.support.session.searching import examples
+
+RANGES = {"protocol": "1", "table": "orders", "ranges": "hashes"}
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    return made_in(tmp_path)
+
+
+def made_in(folder: Path) -> Database:
+    database = sqlite_in(folder)
+    database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, name TEXT)")
+    return database
+
+
+@pytest.fixture(autouse=True)
+def _small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changed, "RANGE_ROWS", 10)
+
+
+def insert(database: Database, *numbers: int, name: str = "a") -> None:
+    with database.connected() as connection:
+        for number in numbers:
+            connection.exec_driver_sql("INSERT INTO orders VALUES (?, ?)", (number, name))
+
+
+def copies(database: Database, columnar: bool = False, **more: str) -> Copies:
+    config = {"connection.url": database.jdbc_url, "mode": "bulk", "bulk.changed.only": "true"}
+    return Copies({**config, **{k.replace("_", "."): v for k, v in more.items()}}, columnar=columnar)
+
+
+@pytest.mark.parametrize("columnar", [False, True])
+@pytest.mark.parametrize("batch", ["3", "10", "1000"])
+def test_only_changed_ranges_are_sent(database: Database, columnar: bool, batch: str) -> None:
+    insert(database, *range(1, 36))
+    runs = copies(database, columnar, batch_max_rows=batch)
+    assert runs.run().ids() == list(range(1, 36))
+    assert runs.run().ids() == []
+    database.execute("UPDATE orders SET name = 'b' WHERE id = 12")
+    assert runs.run().ids() == list(range(11, 21))
+    assert runs.run().ids() == []
+    assert len(changed.ranges_of(runs.offset(RANGES), "")) == 4
+
+
+def test_new_rows_at_the_end_fill_the_last_range_first(database: Database) -> None:
+    insert(database, *range(1, 14))
+    runs = copies(database)
+    runs.run()
+    insert(database, 14)
+    assert runs.run().ids() == [11, 12, 13, 14]
+    insert(database, *range(15, 26))
+    assert runs.run().ids() == list(range(11, 26))
+    assert [one.last for one in changed.ranges_of(runs.offset(RANGES), "")] == [10, 20, 25]
+    insert(database, 26)
+    assert runs.run().ids() == list(range(21, 27))
+
+
+def test_range_that_grows_is_cut(database: Database) -> None:
+    insert(database, *range(0, 300, 10))
+    runs = copies(database)
+    runs.run()
+    insert(database, *(n for n in range(90) if n % 10), name="new")
+    assert runs.run().ids() == [*range(90), 90]
+    kept = changed.ranges_of(runs.offset(RANGES), "")
+    assert max(one.rows for one in kept) <= 20 and sum(one.rows for one in kept) == 30 + 81
+    assert runs.run().ids() == []
+
+
+def test_deletions_are_named_and_not_sent(database: Database) -> None:
+    insert(database, *range(1, 31))
+    runs = copies(database)
+    runs.run()
+    database.execute("DELETE FROM orders WHERE id IN (10, 11) OR id > 20")
+    run = runs.run()
+    assert run.ids() == [*range(1, 10), *range(12, 21)]
+    assert " ".join(run.notes) == (
+        "At least 12 rows of the table orders were deleted since the last run, in its ranges of id up to 10, up to 20,"
+        " up to 30. Deletions are not sent."
+    )
+    again = runs.run()
+    assert (again.ids(), again.notes) == ([], [])
+
+
+def test_table_that_is_emptied_and_filled_again(database: Database) -> None:
+    insert(database, *range(1, 21))
+    runs = copies(database)
+    runs.run()
+    database.execute("DELETE FROM orders")
+    emptied = runs.run()
+    assert emptied.ids() == [] and "At least 20 rows" in emptied.notes[0]
+    insert(database, 1)
+    assert runs.run().ids() == [1]
+
+
+@pytest.mark.parametrize("killed_after", [1, 2, 3, 4])
+def test_run_that_dies_sends_every_change_again(database: Database, killed_after: int) -> None:
+    insert(database, *range(1, 36))
+    runs = copies(database)
+    runs.run()
+    database.execute("UPDATE orders SET name = 'b' WHERE id % 10 = 5")
+    runs.run(batches=killed_after)
+    sent = runs.run().ids()
+    # All four ranges have a change, and the last range ends with the table.
+    assert sent == list(range(1, 36))
+    assert runs.run().ids() == []
+
+
+def test_changed_columns_send_the_table_again(database: Database) -> None:
+    insert(database, *range(1, 13))
+    runs = copies(database)
+    runs.run()
+    database.execute("ALTER TABLE orders RENAME COLUMN name TO title")
+    assert runs.run().ids() == list(range(1, 13))
+    database.execute("ALTER TABLE orders ADD COLUMN more INTEGER")
+    assert runs.run().ids() == list(range(1, 13))
+    assert runs.run().ids() == []
+
+
+@pytest.mark.parametrize("key", ["name TEXT PRIMARY KEY, id INTEGER", "id INTEGER, name TEXT",
+                                 "id INTEGER, name TEXT, PRIMARY KEY (id, name)"])  # fmt: skip
+def test_table_without_a_suitable_key_is_sent_as_a_whole(database: Database, key: str) -> None:
+    database.execute("DROP TABLE orders", f"CREATE TABLE orders ({key})")
+    database.execute("INSERT INTO orders (id, name) VALUES (1, 'a'), (2, 'b')")
+    runs = copies(database)
+    for _ in range(2):
+        run = runs.run()
+        assert sorted(run.ids()) == [1, 2]
+        assert " ".join(run.notes) == (
+            "All rows of the table orders are sent, because bulk.changed.only needs a primary key of one column with"
+            " whole numbers."
+        )
+
+
+def test_table_that_vanishes_during_a_run_is_skipped(database: Database) -> None:
+    insert(database, 1)
+    database.execute("CREATE TABLE there (id INTEGER PRIMARY KEY)", "INSERT INTO there VALUES (2)")
+    database.execute("CREATE TABLE vanishing (id INTEGER PRIMARY KEY)", "INSERT INTO vanishing VALUES (3)")
+
+    def drop(done: int) -> None:
+        if done == 2:
+            database.execute("DROP TABLE vanishing")
+
+    run = copies(database).run(meanwhile=drop)
+    assert run.ids() == [1, 2] and run.notes == ["The table vanishing does not exist any more and is skipped."]
+
+
+def test_key_that_is_no_number_is_named(database: Database) -> None:
+    database.execute("DROP TABLE orders", "CREATE TABLE orders (id INT PRIMARY KEY NOT NULL, name TEXT)")
+    database.execute("INSERT INTO orders VALUES ('x', 'a')")
+    with pytest.raises(DataError, match="primary key id of the table orders has a value that is not a whole number"):
+        copies(database).run()
+
+
+def test_ranges_beyond_the_limit_are_always_sent(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changed, "MOST_RANGES", 2)
+    insert(database, *range(1, 36))
+    runs = copies(database)
+    first = runs.run()
+    assert first.ids() == list(range(1, 36))
+    assert " ".join(first.notes) == (
+        "The table orders has more than 2 ranges, for which there is no place in an offset: rows with id above 20 are"
+        " sent by each run."
+    )
+    assert runs.run().ids() == list(range(21, 36))
+
+
+def test_offset_of_the_largest_table_fits_into_a_record() -> None:
+    kept = [changed.KeyRange(n, 20_000, bytes(16)) for n in range(changed.MOST_RANGES + 1)]
+    offset = changed.ranges_offset(kept)
+    assert len(offset["hashes"]) < 600_000
+    assert changed.ranges_of(offset, "") == kept[:-1]
+
+
+@pytest.mark.parametrize("damaged", ["x", "AAAA", 7])
+def test_damaged_ranges_are_refused(database: Database, damaged: object) -> None:
+    insert(database, 1)
+    runs = copies(database)
+    runs.commit(RANGES, {"hashes": damaged})
+    with pytest.raises(OffsetError, match=r"the table orders has ranges for bulk\.changed\.only that are damaged"):
+        runs.run()
+    partition = tuple(sorted(RANGES.items()))
+    with pytest.raises(OffsetError, match="damaged"):
+        JdbcSourceConnector().alter_offsets({}, {partition: {"hashes": damaged}})
+    assert JdbcSourceConnector().alter_offsets({}, {partition: None})
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"mode": "incrementing"}, "works only in mode bulk, not in incrementing"),
+        ({"query": "SELECT 1 AS id"}, "needs tables with a primary key, which a query does not have"),
+    ],
+)
+def test_other_modes_and_queries_are_refused(database: Database, more: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        copies(database, **more).run()
+
+
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(["insert", "update", "delete"]), st.integers(-5, 60), st.integers(1, 12)), max_size=6
+)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(rounds=st.lists(CHANGES, min_size=1, max_size=5), batch=st.sampled_from(["1", "4", "1000"]))
+def test_no_change_is_missed(tmp_path_factory: pytest.TempPathFactory, rounds: list[list[tuple[str, int, int]]],
+                             batch: str) -> None:  # fmt: skip
+    """Whatever happens to a table, a reader that takes what is sent has every row as it is."""
+    database = made_in(tmp_path_factory.mktemp("changes"))
+    runs, seen, value = copies(database, batch_max_rows=batch), {}, 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(changed, "RANGE_ROWS", 3)
+        for changes in rounds:
+            with database.connected() as connection:
+                for what, first, count in changes:
+                    value += 1
+                    for number in range(first, first + count):
+                        if what == "insert":
+                            sql = "INSERT OR IGNORE INTO orders VALUES (:id, :name)"
+                        elif what == "update":
+                            sql = "UPDATE orders SET name = :name WHERE id = :id"
+                        else:
+                            sql = "DELETE FROM orders WHERE id = :id AND :name <> ''"
+                        connection.exec_driver_sql(sql, {"id": number, "name": str(value)})
+            seen |= {row["id"]: row["name"] for row in runs.run().values}
+            rows = dict(database.rows("SELECT id, name FROM orders"))
+            assert {number: seen.get(number) for number in rows} == rows
+            assert runs.run().records == []
+            assert all(one.rows <= 6 for one in changed.ranges_of(runs.offset(RANGES), ""))
+
+
+def test_runs_that_send_all_rows_in_between_leave_no_hashes(database: Database) -> None:
+    """The row goes back to what its hash stands for, but the topic has what was sent in between."""
+    insert(database, 1)
+    runs = copies(database)
+    runs.run()
+    database.execute("UPDATE orders SET name = 'b'")
+    runs.config["bulk.changed.only"] = "false"
+    assert [value["name"] for value in runs.run().values] == ["b"]
+    database.execute("UPDATE orders SET name = 'a'")
+    runs.config["bulk.changed.only"] = "true"
+    assert [value["name"] for value in runs.run().values] == ["a"]

@@ -1,0 +1,110 @@
+"""The keys of the JDBC source, and the rules between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from airflow_connect.api.config import plugins
+from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
+from airflow_connect.errors import ConfigError
+
+BASE = {"connection.url": "jdbc:sqlite:/x", "topic.prefix": "db-", "mode": "bulk"}
+
+CONFLUENT = {
+    "connection.attempts": 3, "connection.backoff.ms": 10000, "dialect.name": "", "db.timezone": "UTC",
+    "date.calendar.system": "LEGACY", "transaction.isolation.mode": "DEFAULT", "table.whitelist": [],
+    "table.blacklist": [], "table.include.list": [], "table.exclude.list": [], "catalog.pattern": None,
+    "schema.pattern": None, "table.types": ["TABLE"], "table.poll.interval.ms": 60000,
+    "table.monitoring.startup.polling.limit.ms": 10000, "quote.sql.identifiers": "always",
+    "incrementing.column.name": "", "timestamp.column.name": [], "incrementing.column.mapping": [],
+    "timestamp.columns.mapping": [], "timestamp.initial": None, "timestamp.delay.interval.ms": 0,
+    "timestamp.granularity": "connect_logical", "validate.non.null": True, "query": "", "query.masked": None,
+    "query.suffix": "", "query.retry.attempts": -1, "numeric.mapping": None, "numeric.precision.mapping": False,
+    "poll.interval.ms": 5000, "batch.max.rows": 1000, "max.buffer.size": 0, "poll.linger.ms": 5000,
+    "jdbc.credentials.provider.class": "io.confluent.connect.jdbc.util.DefaultJdbcCredentialsProvider",
+    "connection.user": None, "connection.password": None,
+}  # fmt: skip
+
+
+def test_every_key_of_confluent_is_known_with_its_default() -> None:
+    defaults = JdbcSourceConfig.config_def().defaults()
+    assert {name: defaults[name] for name in CONFLUENT} == CONFLUENT
+    required = {name for name, key in JdbcSourceConfig.config_def().keys.items() if key.is_required}
+    assert required == {"connection.url", "topic.prefix", "mode"}
+
+
+@pytest.mark.parametrize("name", ["io.confluent.connect.jdbc.JdbcSourceConnector", "JdbcSourceConnector", "JdbcSource"])
+def test_class_is_found_by_confluent_s_names(name: str) -> None:
+    assert plugins.load_class(plugins.PluginKind.CONNECTOR, name).__name__ == "JdbcSourceConnector"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"mode": "cdc"}, "must be one of: bulk, timestamp, incrementing, timestamp"),
+        ({"table.whitelist": "a", "table.blacklist": "b"}, "table.whitelist and table.blacklist are exclusive"),
+        ({"table.whitelist": "a", "table.include.list": "b"}, "Cannot mix legacy and new configuration approaches"),
+        ({"table.exclude.list": "b"}, "table.exclude.list cannot be used without table.include.list"),
+        ({"table.include.list": "("}, "not a regular expression"),
+        ({"query": "SELECT 1", "table.whitelist": "a"}, "Do not specify table filtering configs with 'query'"),
+        ({"query": "SELECT 1", "query.masked": "SELECT 2"}, "cannot be set at the same time"),
+        ({"mode": "timestamp"}, "Timestamp column configuration must be provided when using mode 'timestamp'"),
+        (
+            {"mode": "timestamp", "timestamp.column.name": "a", "timestamp.columns.mapping": ".*:[b]"},
+            "Cannot use both timestamp.column.name and timestamp.columns.mapping",
+        ),
+        ({"mode": "incrementing", "query": "SELECT 1"}, "needs incrementing.column.name"),
+        ({"mode": "timestamp", "timestamp.columns.mapping": "x:y"}, r"Write it as regex:\[column\|column\]"),
+        ({"incrementing.column.mapping": "x"}, "Write it as regex:column"),
+        ({"timestamp.lookback.ms": "5"}, "works only in mode timestamp"),
+        ({"transaction.isolation.mode": "SQL_SERVER_SNAPSHOT"}, "can only be configured with a Sql Server Dialect"),
+        ({"timestamp.granularity": "days"}, "must be one of"),
+        ({"numeric.mapping": "worst_fit"}, "must be one of"),
+        ({"batch.max.rows": "0"}, "must be at least 1"),
+        ({"topic.prefix": ""}, "must be non-empty"),
+        ({"table.types": ""}, "at least one type"),
+    ],
+)
+def test_wrong_configuration_is_refused(more: Mapping[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        JdbcSourceConfig.from_config({**BASE, **more})
+
+
+def test_databases_that_are_not_read_yet_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *a: object())
+    with pytest.raises(ConfigError, match="does not read mssql yet"):
+        JdbcSourceConfig.from_config({**BASE, "connection.url": "jdbc:sqlserver://db;databaseName=x"})
+
+
+def test_columns_by_table_take_the_first_pattern_that_matches() -> None:
+    config = JdbcSourceConfig.from_config(
+        {
+            **BASE, "mode": "timestamp+incrementing",
+            "timestamp.columns.mapping": r"shop\.public\.a.*:[x|y], .*:[z]",
+            "incrementing.column.mapping": r".*\.(b|c):nr",
+        }
+    )  # fmt: skip
+    assert config.timestamp_columns("shop.public.abc") == ("x", "y")
+    assert config.timestamp_columns("shop.public.b") == ("z",)
+    assert config.incrementing_column("shop.public.b") == "nr" and config.incrementing_column("shop.public.a") == ""
+
+
+def test_old_numeric_key_counts_without_the_new_one() -> None:
+    old = {**BASE, "numeric.precision.mapping": "true"}
+    assert JdbcSourceConfig.from_config(old).numeric_mapping == "precision_only"
+    assert JdbcSourceConfig.from_config({**old, "numeric.mapping": "none"}).numeric_mapping == "none"
+
+
+def test_form_shows_columns_only_in_modes_that_use_them() -> None:
+    values = {
+        v.name: v
+        for v in JdbcSourceConfig.config_def().validate({**BASE, "mode": "timestamp", "timestamp.column.name": "a"})
+    }
+    assert values["timestamp.column.name"].visible and not values["incrementing.column.name"].visible
+
+
+def test_masked_query_is_in_no_representation() -> None:
+    config = JdbcSourceConfig.from_config({**BASE, "query.masked": "SELECT hush1", "connection.password": "hush2"})
+    assert config.query == "SELECT hush1" and "hush" not in repr(config)
