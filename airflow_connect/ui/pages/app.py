@@ -21,6 +21,7 @@ from airflow_connect.ui.pages.asking import Console
 from airflow_connect.ui.pages.calls import Call
 from airflow_connect.ui.pages.rendering import render
 from airflow_connect.ui.pages.views import (
+    airflow_tabs,
     cluster,
     connector,
     create,
@@ -30,7 +31,6 @@ from airflow_connect.ui.pages.views import (
     listing,
     live,
     offsets,
-    places,
     run,
 )
 from airflow_connect.ui.web.access import Right, visitor_of
@@ -67,8 +67,8 @@ def create_app(console: Console | None = None) -> Starlette:
         return answer
 
     routes = [
-        Route("/", page(places.home)),
-        Route("/of", page(places.of_airflow)),
+        Route("/", page(airflow_tabs.home)),
+        Route("/of", page(airflow_tabs.of_airflow)),
         Route("/static/{file}", _static),
         Route("/{conn_id}", page(listing.page)),
         Route("/{conn_id}", page(actions.change_states, Right.OPERATE), methods=["POST"]),
