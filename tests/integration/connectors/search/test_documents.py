@@ -233,7 +233,7 @@ def test_warning_about_a_rejected_document_has_the_place_and_the_reason(opensear
     for behavior in ("ignore", "warn"):
         task = SearchTask(opensearch.url, unique_name, behavior_on_malformed_documents=behavior)
         task.write([record(7, {"n": "no number"}, key="k", topic=unique_name)])
-    told = [entry.getMessage() for entry in caplog.records if "search_sink" in entry.name]
+    told = [entry.getMessage() for entry in caplog.records if "connectors.search" in entry.name]
     assert len(told) == 1
     assert f"{unique_name}-0@7" in told[0] and "failed to parse field [n] of type [long]" in told[0]
 

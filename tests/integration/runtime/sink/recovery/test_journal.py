@@ -2,6 +2,7 @@
 
 import json
 
+from airflow_connect.exactly_once.state import VERSION
 from airflow_connect.kafka.state.murmur2 import partition_for
 from tests.support.copies.s3 import numbered
 from tests.support.kafka_data import partition_count
@@ -44,12 +45,12 @@ def test_state_of_a_newer_release_stops_the_run_and_is_named(make_topic, produce
     produce(topic, numbered(0, 3)[0])
     sink = make_sink(topic)
     sink.run()
-    overwrite(sink, produce, "state", {"v": 2, "future": True})
+    overwrite(sink, produce, "state", {"v": VERSION + 1, "future": True})
 
     report = sink.try_run()
 
     assert report.error["type"] == "StateError"
-    assert "version 2" in report.error["message"]
+    assert f"version {VERSION + 1}" in report.error["message"]
     assert sink.engine.jobs == 1
 
 
