@@ -25,7 +25,7 @@ def kept(data: Mapping[str, Any]) -> dict[str, Any]:
     """What a state record of an earlier release kept for the connector."""
     found = {name: data[name] for name in (_TIME, _SCHEMAS) if data.get(name)}
     if not any(found.get(_TIME, {}).values()):
-        found.pop(_TIME, None)  # They wrote an empty one for every connector.
+        found.pop(_TIME, None)  # Earlier releases wrote an empty one for each connector.
     return found
 
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 from airflow_connect.cli.demo.airflow_ui import USER
 from airflow_connect.cli.demo.dag_folder import TRIGGERED
 from airflow_connect.cli.demo.scene import INVOICES, WRONG_AMOUNTS
 from airflow_connect.cli.demo.ui import Running, running, what_to_click
 from airflow_connect.cli.terminal import Terminal
+from tests.support.chromium import chromium_browser
 
 pytestmark = [pytest.mark.integration, pytest.mark.budget(120)]  # an Airflow of its own, and its runs with Spark
 
@@ -48,11 +48,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 @pytest.fixture
 def page(demo: Running) -> Iterator[Page]:
     """Airflow after the login."""
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if program is None:
-        pytest.fail("The tests of the pages need Chromium: apt-get install chromium (README.md).")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    with chromium_browser() as browser:
         page = browser.new_page(viewport={"width": 1400, "height": 900})
         page.set_default_timeout(PATIENCE_MS)
         expect.set_options(timeout=PATIENCE_MS)
@@ -62,7 +58,6 @@ def page(demo: Running) -> Iterator[Page]:
         page.keyboard.press("Enter")
         page.get_by_role("button", name="Browse").wait_for()
         yield page
-        browser.close()
 
 
 def test_triggered_dag_copies_as_much_as_its_form_says(page: Page, demo: Running) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -16,9 +15,10 @@ import pytest
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from fastapi import FastAPI
-from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.airflow.ui.conftest import BUSY_CONN_ID, CONN_ID
+from tests.support.chromium import chromium_browser
 from tests.support.copies.showcase import (
     BUSY,
     FAILING,
@@ -46,14 +46,8 @@ OpenPage = Callable[..., Page]
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if program is None:
-        pytest.fail("The tests of the pages need Chromium: apt-get install chromium (README.md).")
-    with sync_playwright() as playwright:
-        # The sandbox of Chromium cannot be used by root, and these pages are our own.
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    with chromium_browser() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Schemas that a sink goes on with: what a commit makes of them, and their form in documents."""
+"""The schemas with which the next run of a sink begins: what a commit makes of them, and their form in documents."""
 
 from __future__ import annotations
 
