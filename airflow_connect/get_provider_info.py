@@ -88,7 +88,8 @@ _CONFIG = {
             "worker_conn_ids": {
                 "description": (
                     "Connections of type `connect_worker`, separated by commas: the installations of Kafka Connect that"
-                    " this Airflow shows. `/connect` answers for the first of them. Empty: none.\n"
+                    " this Airflow shows. `/connect` answers for the first of them. Empty: the pages show the clusters"
+                    " that tasks of DAGs name, and `/connect` answers nothing.\n"
                 ),
                 "version_added": None,
                 "type": "string",

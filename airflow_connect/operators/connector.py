@@ -63,7 +63,7 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
         worker: worker configuration, or the path or URL of a file with it. Templated.
         kafka_conn_id: connection with the brokers and their security settings (extra in librdkafka's names). The
             default one is read only if `worker` has no `bootstrap.servers`; one that you name takes precedence over
-            `worker`. None: not used.
+            `worker`. None: not used. This and all other ids of connections are templated.
         aws_conn_id: connection with credentials for S3; None: boto3's default chain.
         spark_conn_id: connection of type `spark` or `spark_connect`; None: `spark.*` of the worker, or else local.
         worker_conn_id: connection of type `connect_worker` with keys that `worker` does not set; None: not used.
@@ -95,7 +95,7 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
     """
 
     operator_extra_links = (WrittenObjectsLink(), ConnectorHistoryLink(), DeadLettersLink())
-    template_fields: Sequence[str] = (*ConnectorTask.template_fields, "plan")
+    template_fields: Sequence[str] = (*ConnectorTask.template_fields, "spark_conn_id", "driver_conn_id", "plan")
     template_fields_renderers: ClassVar[dict[str, str]] = {**ConnectorTask.template_fields_renderers, "plan": "json"}
 
     listeners: ClassVar[list[EventListener]] = []

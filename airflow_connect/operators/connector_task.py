@@ -34,14 +34,25 @@ class ConnectorTask(ConfigurationTemplates, BaseOperator):
         config: connector configuration as for Kafka Connect. Templated.
         config_file: path or URL of a file with it, instead of `config`; see `ConnectorOperator`. Templated.
         worker: worker configuration, or the path or URL of a file with it. Templated.
-        kafka_conn_id: connection with the brokers; see `ConnectorOperator`.
+        kafka_conn_id: connection with the brokers; see `ConnectorOperator`. Templated, as all ids of connections.
         aws_conn_id: connection with credentials for S3; None: boto3's default chain.
         worker_conn_id: connection of type `connect_worker` with keys that `worker` does not set; None: not used.
         db_conn_id: connection to the database of a JDBC connector; None: not used.
         kwargs: as for every operator.
     """
 
-    template_fields: Sequence[str] = ("config", "config_file", "worker", "resolved_config")
+    # Ids of connections are templated so that a DAG may choose one, and because Airflow keeps only such fields: they
+    # tell the pages where the connectors of a DAG run.
+    template_fields: Sequence[str] = (
+        "config",
+        "config_file",
+        "worker",
+        "kafka_conn_id",
+        "aws_conn_id",
+        "worker_conn_id",
+        "db_conn_id",
+        "resolved_config",
+    )
     template_fields_renderers: ClassVar[dict[str, str]] = {
         "config": "json",
         "worker": "json",

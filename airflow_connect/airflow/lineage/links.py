@@ -45,7 +45,7 @@ class WrittenObjectsLink(BaseOperatorLink):
 
 
 class ConnectorHistoryLink(BaseOperatorLink):
-    """The page of the connector: its runs, its lag, its offsets. No link if this Airflow shows no installation."""
+    """The page of the connector: its runs, its lag, its offsets."""
 
     name = "History of runs"
 
@@ -72,7 +72,7 @@ def _page_of(operator: Any, ti_key: TaskInstanceKey | None) -> str:
     from airflow.configuration import conf
 
     connector = operator.lineage().connector.get("name")
-    if not connector or not conf.get("airflow_connect", "worker_conn_ids", fallback=""):
+    if not connector:
         return ""
     dag_id = ti_key.dag_id if ti_key is not None else operator.dag_id
     base = (conf.get("api", "base_url", fallback="") or "").rstrip("/")

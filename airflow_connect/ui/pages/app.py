@@ -34,6 +34,7 @@ from airflow_connect.ui.pages.views import (
     run,
 )
 from airflow_connect.ui.web.access import Right, visitor_of
+from airflow_connect.ui.web.dag_places import DagPlaces
 from airflow_connect.ui.web.installations import Installations
 from airflow_connect.ui.web.same_site import refuse_other_sites
 
@@ -58,7 +59,7 @@ Handler = Callable[[Call], "str | tuple[int, str]"]
 
 def create_app(console: Console | None = None) -> Starlette:
     """The application, without a server around it."""
-    asked = console or Console(Installations())
+    asked = console or Console(Installations(DagPlaces()))
 
     def page(handler: Handler, right: Right = Right.READ) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
@@ -96,8 +97,9 @@ async def _answered(request: Request, console: Console, handler: Handler, right:
         refuse_other_sites(request)
         conn_id = request.path_params.get("conn_id", "")
         if conn_id:
-            _refuse_unknown(console, conn_id)
-        await visitor.refuse_without(right, conn_id or "-")
+            await run_in_threadpool(_refuse_unknown, console, conn_id)
+        of = await run_in_threadpool(console.installations.conn_id_of, conn_id) if conn_id else "-"
+        await visitor.refuse_without(right, of)
         root = request.scope.get("root_path", "").rstrip("/")
         query = {name: value.replace("\0", "") for name, value in request.query_params.items()}
         call = Call(console, visitor, root, conn_id, query, await _form(request))
@@ -119,7 +121,8 @@ async def _answered(request: Request, console: Console, handler: Handler, right:
 def _refuse_unknown(console: Console, conn_id: str) -> None:
     if conn_id not in console.installations.names():
         raise RefusedError(
-            f"This Airflow shows no installation {conn_id!r}. [airflow_connect] worker_conn_ids names those it shows.",
+            f"This Airflow shows no installation {conn_id!r}. It shows those that [airflow_connect] worker_conn_ids"
+            " names; without that setting, those that tasks of DAGs use.",
             NOT_FOUND,
         )
 

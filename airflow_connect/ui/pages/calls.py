@@ -44,7 +44,7 @@ class Call:
 
     def may(self, right: Right) -> bool:
         """Whether the page may offer what needs this right."""
-        return bool(self.conn_id) and self.visitor.may(right, self.conn_id)
+        return bool(self.conn_id) and self.visitor.may(right, self.console.installations.conn_id_of(self.conn_id))
 
     def href(self, page: str = "", **query: str) -> str:
         """The address of a page of this installation."""
@@ -69,6 +69,7 @@ class Call:
             "seen": seen,
             "user": self.visitor.name,
             "installations": self.console.installations.names(),
+            "is_named": self.console.installations.named(),
             "may_operate": self.may(Right.OPERATE),
             "may_change": self.may(Right.CHANGE),
             "done": self.query.get("done", ""),

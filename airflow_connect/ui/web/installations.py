@@ -1,7 +1,11 @@
-"""Which installations of Kafka Connect an Airflow shows: connections of type `connect_worker` that its settings name.
+"""Which installations of Kafka Connect an Airflow shows.
+
+Those of the connections of type `connect_worker` that its settings name:
 
 [airflow_connect]
 worker_conn_ids = connect_production, connect_test
+
+Without this setting the pages show the clusters that tasks of DAGs name (dag_places.py).
 """
 
 from __future__ import annotations
@@ -21,12 +25,17 @@ from airflow_connect.control.herder.refusals import NOT_FOUND, RefusedError
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.shared_reads import SharedReads
 from airflow_connect.control.state.topics import StateTopics
-from airflow_connect.runtime.reporting.redaction import secret_values
+from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
+from airflow_connect.ui.overview.watching import Remembered
+from airflow_connect.ui.web.dag_places import DagPlace, DagPlaces
 
 SECTION = "airflow_connect"
 WORKER_CONN_IDS = "worker_conn_ids"
 READ_AGAIN_AFTER_S = 30.0
 """How long a connection is used as it was read."""
+PLACES_FRESH_S = 30.0
+PLACES_WAIT_S = 5.0
+"""How long a request waits for the first look at the DAGs; later ones use what is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +43,8 @@ class Installation:
     """One installation of Kafka Connect. Threads may share it.
 
     Attributes:
-        conn_id: the connection that names it.
-        worker: the worker configuration that the connection holds, references unresolved.
+        conn_id: its name: the connection that holds its configuration, or of a `DagPlace`.
+        worker: the worker configuration, references unresolved.
         settings: the same, checked.
         topics: its state; open.
         herder: its operations.
@@ -57,19 +66,37 @@ class _Opened:
 class Installations:
     """The installations of this process. Their topics stay open, so that a request reads only what is new in them."""
 
-    def __init__(self) -> None:
-        """Reads nothing."""
+    def __init__(self, dag_places: DagPlaces | None = None) -> None:
+        """`dag_places`: what is shown if the setting names nothing; None: nothing."""
+        self._places = Remembered(dag_places.read, Redactor([])) if dag_places else None
         self._opened: dict[str, _Opened] = {}
         self._openings: dict[str, SharedReads] = {}
         self._lock = threading.Lock()
 
-    @staticmethod
-    def names() -> list[str]:
-        """Ids of the connections, in the order of the setting."""
-        from airflow.configuration import conf
+    def names(self) -> list[str]:
+        """Names of the installations, in the order of the setting. May ask Airflow's database."""
+        return _named() or list(self._of_dags())
 
-        found = conf.getlist(SECTION, WORKER_CONN_IDS, fallback=[]) or []
-        return list(dict.fromkeys(name.strip() for name in found if name.strip()))
+    def named(self) -> bool:
+        """Whether the setting says what is shown."""
+        return bool(_named())
+
+    def _of_dags(self) -> dict[str, DagPlace]:
+        return (self._places.look(PLACES_FRESH_S, PLACES_WAIT_S).value or {}) if self._places else {}
+
+    def problem(self) -> str:
+        """Why DAGs could not be asked, or ""."""
+        return self._places.look(PLACES_FRESH_S, PLACES_WAIT_S).problem if self._places and not _named() else ""
+
+    def conn_id_of(self, name: str) -> str:
+        """The connection whose editors may change the connectors of an installation."""
+        place = None if _named() else self._of_dags().get(name)
+        return place.conn_id if place else name
+
+    def argument_of(self, name: str) -> str:
+        """The argument of an operator that reaches the installation, as Python text."""
+        place = None if _named() else self._of_dags().get(name)
+        return f'kafka_conn_id="{place.kafka_conn_id}"' if place and place.kafka_conn_id else f'worker_conn_id="{name}"'
 
     def default_name(self) -> str:
         """The first of them.
@@ -90,7 +117,7 @@ class Installations:
         """An installation, connected to Kafka. Takes a second when it is used for the first time.
 
         Raises:
-            RefusedError: with status 404; the setting does not name the connection.
+            RefusedError: with status 404; it is not shown.
             ConfigError: there is no such connection, or its worker configuration is wrong.
             UnavailableError, AccessError: Airflow or Kafka.
         """
@@ -108,13 +135,21 @@ class Installations:
 
     def _look_at(self, conn_id: str) -> None:
         """Read the connection, and open the installation if it is new or has changed."""
-        worker = settings_of(get_connection(conn_id))
+        place = None if _named() else self._of_dags().get(conn_id)
+        worker = place.worker_config() if place else settings_of(get_connection(conn_id))
         now_s = time.monotonic()
         opened = self._opened.get(conn_id)
         if opened is None or opened.installation.worker != worker:
             self._opened[conn_id] = _Opened(_open(conn_id, worker), now_s)
         else:
             opened.read_at_s = now_s
+
+
+def _named() -> list[str]:
+    from airflow.configuration import conf
+
+    found = conf.getlist(SECTION, WORKER_CONN_IDS, fallback=[]) or []
+    return list(dict.fromkeys(name.strip() for name in found if name.strip()))
 
 
 def _open(conn_id: str, worker: dict[str, Any]) -> Installation:

@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +17,19 @@ from starlette.testclient import TestClient
 
 from tests.airflow.ui.conftest import CONN_ID, ORIGIN, ROLES
 from tests.support.copies.showcase import DAG_ORIGIN, FAILING, HEALTHY, LAGGING, NEW, OF_DAG, PAUSED, SECRET, Showcase
+from tests.support.kept_dags import forget_dag, keep_dag
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
+
+DAG_OF_PAGES = """
+from airflow.sdk import DAG
+from airflow_connect.operators.connector import ConnectorOperator
+
+with DAG({dag_id!r}, schedule=None):
+    ConnectorOperator(task_id="copy", config_file="orders.json", kafka_conn_id="kafka_of_dags",
+                      worker={{"runs.storage.topic": {topic!r}}})
+"""
 
 BrowserOf = Callable[[str], TestClient]
 LIST = f"/airflow-connect/{CONN_ID}"
@@ -474,4 +485,26 @@ def test_without_an_installation_the_page_says_how_to_get_one(
     browser = TestClient(create_app(), base_url=ORIGIN, cookies={"_token": tokens["viewer"]})
     answer = browser.get("/")
     assert answer.status_code == 200
-    assert "This Airflow shows no installation yet" in answer.text and "worker_conn_ids" in answer.text
+    assert "No DAG of this Airflow has a connector yet" in answer.text and "worker_conn_ids" in answer.text
+
+
+def test_connectors_of_dags_are_shown_without_any_setting(
+    showcase: Showcase, tokens: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow_connect.ui.pages.app import create_app
+
+    monkeypatch.setenv("AIRFLOW__AIRFLOW_CONNECT__WORKER_CONN_IDS", "")
+    connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": showcase.bootstrap}}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_OF_DAGS", json.dumps(connection))
+    topic = showcase.worker["runs.storage.topic"]
+    keep_dag(tmp_path, DAG_OF_PAGES.format(dag_id=f"shown-{topic}", topic=topic))
+    browser = TestClient(create_app(), base_url=ORIGIN, cookies={"_token": tokens["viewer"]})
+    try:
+        assert OF_DAG in names_of(complete(browser, f"/kafka_of_dags:{topic}", OF_DAG))
+        assert f"/kafka_of_dags:{topic}" == browser.get("/").url.path
+        of = {"dag_id": "nightly", "run_id": DAG_ORIGIN["dag_run_id"], "task_id": "copy"}
+        run = browser.get("/of", params=of)
+        assert run.url.path == f"/kafka_of_dags:{topic}/run", "the task leads to its run"
+        assert "50 records" in text_of(run.text) or "Reading the history" in text_of(run.text)
+    finally:
+        forget_dag(f"shown-{topic}")

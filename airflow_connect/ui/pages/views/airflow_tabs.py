@@ -11,13 +11,14 @@ def home(call: Call) -> str | tuple[int, str]:
     """The first installation, or what to do if there is none."""
     if call.console.installations.names():
         return f"{call.root}/{segment(call.console.installations.default_name())}"
-    return render("none.html", **call.shell("Kafka Connect", ""))
+    return render("none.html", **call.shell("Kafka Connect", ""), problem=call.console.installations.problem())
 
 
 def of_airflow(call: Call) -> str:
     """The connectors of a DAG; or those that a run or a task of it has run.
 
-    A link of a task names its connector as well: it leads there, if an installation has it.
+    A link of a task names its connector as well: it leads there, if an installation has it. A task with one run leads
+    to that run.
     """
     dag_id, run_id, task_id = (call.query.get(name, "") for name in ("dag_id", "run_id", "task_id"))
     if not dag_id:
@@ -36,6 +37,9 @@ def of_airflow(call: Call) -> str:
             runs = [run for run in connector.runs if _is_of(run.origin, dag_id, run_id, task_id)]
             if runs:
                 found.append((own, connector, runs))
+    if task_id and run_id and len(found) == 1 and len(found[0][2]) == 1:
+        own, connector, (run,) = found[0]
+        return own.href("run", name=connector.name, run=run.run_id)
     values = {"found": found, "waiting": waiting, "dag_id": dag_id, "run_id": run_id, "task_id": task_id}
     return render("of_airflow.html", **call.shell(dag_id or "Kafka Connect", ""), **values)
 
