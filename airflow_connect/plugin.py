@@ -19,6 +19,10 @@ def connector_group(name: str) -> str:
     return f"connect-{name}"
 
 
+AIRFLOW_APP = "airflow_connect.airflow_app"
+"""In the scope of a request: Airflow's own application, whose REST API pages use."""
+
+
 class LoadedOnRequest:
     """An ASGI application whose module is imported, in a thread, when the first request comes."""
 
@@ -33,7 +37,7 @@ class LoadedOnRequest:
         if self._app is None:
             async with self._lock:
                 self._app = self._app or await asyncio.to_thread(self._load)
-        await self._app(scope, receive, send)
+        await self._app({**scope, AIRFLOW_APP: scope.get("app")}, receive, send)
 
     def _load(self) -> Any:
         return getattr(import_module(self._module), self._name)()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Mapping
@@ -10,6 +11,8 @@ from typing import Any, Protocol
 
 LAST_TRY = "last_try"
 """In `RunSpec.origin`: "true" if nobody tries again after a failure."""
+
+_RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{6}")
 
 
 def new_run_id(now_ms: int | None = None) -> str:
@@ -20,6 +23,11 @@ def new_run_id(now_ms: int | None = None) -> str:
     seconds, millis = divmod(time.time_ns() // 1_000_000 if now_ms is None else now_ms, 1000)
     digits = (millis * 4096 // 1000) << 12 | secrets.randbelow(4096)
     return time.strftime("%Y%m%dT%H%M%S", time.gmtime(seconds)) + f"-{digits:06x}"
+
+
+def is_run_id(value: object) -> bool:
+    """Whether it has the form of `new_run_id`."""
+    return isinstance(value, str) and _RUN_ID.fullmatch(value) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state import records
 from airflow_connect.control.state.config_fold import Registered
 from airflow_connect.control.state.topics import Change, State, StateTopics
-from airflow_connect.runtime.spec import RunSpec
+from airflow_connect.runtime.spec import RunSpec, new_run_id
 
 NAME = "name"
 Config = Mapping[str, str | None]
@@ -201,6 +201,26 @@ class Herder:
 
         self._topics.change(decide, _nothing)
         return answer
+
+    def run_now(self, name: str, limits: Mapping[str, str]) -> str:
+        """Ask the worker for a run now; returns its id. It replaces a request that no worker has seen yet.
+
+        Args:
+            name: of a connector that is neither paused nor stopped.
+            limits: keys of `records.RUN_LIMITS` for this run only.
+        """
+        run_id = new_run_id()
+
+        def decide(state: State) -> Change:
+            if name not in state.config.connectors:
+                raise refusals.nothing_to_restart(name)
+            if (target := state.config.target(name)) != records.STARTED:
+                raise RefusedError(f"Connector {name} is {target.lower()}. Resume it first.", refusals.CONFLICT)
+            which = _restarted(state, name, include_tasks=True, only_failed=False)
+            return self._writer.restarted(state, name, which, records.run_request(name, run_id, limits))
+
+        self._topics.change(decide, _nothing)
+        return run_id
 
     def restart_task(self, name: str, task: int) -> None:
         """Run the connector of a failed task now: a run has all of its tasks."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from airflow_connect.control.state import records
+from airflow_connect.runtime.spec import is_run_id
 
 _LOG = logging.getLogger(__name__)
 _STATES = frozenset({records.STARTED, records.PAUSED, records.STOPPED})
@@ -35,12 +36,19 @@ class Registered(NamedTuple):
 
 
 class Restart(NamedTuple):
-    """A request to restart a connector."""
+    """A request to restart a connector.
+
+    Attributes:
+        run_id: of the run that is wanted, or "".
+        limits: keys of `records.RUN_LIMITS` and values for that run only.
+    """
 
     offset: int
     connector: str
     include_tasks: bool
     only_failed: bool
+    run_id: str = ""
+    limits: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(slots=True)
@@ -179,13 +187,20 @@ class ConfigState:
             return
         found = _object(value, f"{records.RESTART}{name}", offset)
         include, only = found.get("include-tasks"), found.get("only-failed")
-        self.restarts.append(Restart(offset, name, include is True, only is True))
+        self.restarts.append(Restart(offset, name, include is True, only is True, *_wanted_run(found.get("run"))))
         del self.restarts[:-_MOST_RESTARTS]
 
     def _take_logger(self, name: str, value: bytes | None, offset: int) -> None:
         level = _object(value, f"{records.LOGGER}{name}", offset).get("level")
         if isinstance(level, str):
             self.levels[name] = offset, level
+
+
+def _wanted_run(run: Any) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Id and limits of a requested run; nothing if it is no request of ours (records.run_request)."""
+    if not isinstance(run, dict) or not is_run_id(run.get("id")) or not isinstance(run.get("limits"), dict):
+        return "", ()
+    return run["id"], tuple((str(key), str(value)) for key, value in run["limits"].items() if key in records.RUN_LIMITS)
 
 
 _Apply = Callable[[ConfigState, str, bytes | None, int], None]

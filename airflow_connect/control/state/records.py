@@ -32,6 +32,9 @@ STARTED = "STARTED"
 PAUSED = "PAUSED"
 STOPPED = "STOPPED"
 
+RUN_LIMITS = frozenset({"run.max.records", "run.max.bytes", "run.max.seconds", "run.until.timestamp"})
+"""Keys that a request may set for its run."""
+
 Properties = Mapping[str, str | None]
 Record = tuple[bytes, bytes | None]
 """Key and value; a value of None deletes."""
@@ -65,6 +68,18 @@ def target_state(name: str, state: str) -> Record:
 def restart(name: str, *, include_tasks: bool, only_failed: bool) -> Record:
     """A request to restart a connector; it is valid once, for whoever reads it when it is written."""
     return _record(f"{RESTART}{name}", {"include-tasks": include_tasks, "only-failed": only_failed})
+
+
+def run_request(name: str, run_id: str, limits: Mapping[str, str]) -> Record:
+    """A request to restart a connector, and how its run is called and limited: members that Kafka Connect ignores.
+
+    Args:
+        name: the connector.
+        run_id: of the run.
+        limits: of `RUN_LIMITS`, for this run only.
+    """
+    run = {"id": run_id, "limits": dict(limits)}
+    return _record(f"{RESTART}{name}", {"include-tasks": True, "only-failed": False, "run": run})
 
 
 def logger_level(namespace: str, level: str) -> Record:

@@ -12,7 +12,7 @@ from airflow_connect.config.keys.sink import (
     RUN_LAG_SECONDS,
     RUN_TIMEOUT_SECONDS,
 )
-from airflow_connect.control.state.config_fold import ConfigState
+from airflow_connect.control.state.config_fold import ConfigState, Restart
 from airflow_connect.control.state.records import STARTED
 from airflow_connect.observe.watches.conditions import LagReaches
 
@@ -28,9 +28,11 @@ class Due(NamedTuple):
     """A connector that shall run now.
 
     Attributes:
+        config: its configuration, with the limits of a requested run.
         offset: of its configuration record.
         lag: how much it must not have copied before it runs; None: it runs in any case.
         is_early: its interval is not over.
+        run_id: of a run that was requested, or "".
     """
 
     name: str
@@ -38,6 +40,7 @@ class Due(NamedTuple):
     offset: int
     lag: LagReaches | None = None
     is_early: bool = False
+    run_id: str = ""
 
 
 class Early(NamedTuple):
@@ -106,17 +109,15 @@ class Schedule:
 
     def due(self, config: ConfigState, now_s: float, own: Collection[str] | None = None) -> list[Due]:
         """What shall run and does not, the longest waiting first; `own`: connectors of this worker, None: all."""
-        asked = {restart.connector: restart.offset for restart in config.restarts}
+        asked = {restart.connector: restart for restart in config.restarts}
         found = [
-            (last.ended_s if (last := self._last.get(name)) else float("-inf"), name, restarted)
+            (last.ended_s if (last := self._last.get(name)) else float("-inf"), name)
             for name in config.connectors
             if (own is None or name in own) and config.target(name) == STARTED and name not in self._began
-            if (restarted := self._is_restarted(name, asked.get(name, -1)))
-            or self._is_due(config, name, now_s)
-            or self._is_early(name, now_s)
+            if self._new(asked.get(name)) or self._is_due(config, name, now_s) or self._is_early(name, now_s)
         ]
         self._last = {name: last for name, last in self._last.items() if name in config.connectors}
-        return [self._due(config, name, now_s, restarted) for _, name, restarted in sorted(found)]
+        return [self._due(config, name, now_s, self._new(asked.get(name))) for _, name in sorted(found)]
 
     def begin(self, config: ConfigState, due: Due) -> None:
         """A run begins."""
@@ -139,18 +140,21 @@ class Schedule:
             return MOST_SPARE
         return min(MOST_SPARE, before.spare + (now_s - before.ended_s) / self._interval_s)
 
-    def _due(self, config: ConfigState, name: str, now_s: float, restarted: bool) -> Due:
+    def _due(self, config: ConfigState, name: str, now_s: float, restart: Restart | None) -> Due:
         registered = config.connectors[name]
-        is_early = not restarted and not self._is_due(config, name, now_s)
-        lag = None if restarted else lag_condition(registered.config)
+        if restart is not None:
+            limited = {**registered.config, **dict(restart.limits)}
+            return Due(name, limited, registered.offset, run_id=restart.run_id)
+        is_early = not self._is_due(config, name, now_s)
+        lag = lag_condition(registered.config)
         if is_early and not self._asks(name):
             lag = ANYTHING
         return Due(name, dict(registered.config), registered.offset, lag, is_early)
 
-    def _is_restarted(self, name: str, asked: int) -> bool:
-        """Whether the last request, at the offset `asked`, is newer than what the last run has seen."""
-        last = self._last.get(name)
-        return asked >= max(last.seen if last else 0, self._first_offset)
+    def _new(self, asked: Restart | None) -> Restart | None:
+        """The last request, if it is newer than what the last run has seen."""
+        last = self._last.get(asked.connector) if asked else None
+        return asked if asked and asked.offset >= max(last.seen if last else 0, self._first_offset) else None
 
     def _is_due(self, config: ConfigState, name: str, now_s: float) -> bool:
         last = self._last.get(name)

@@ -204,7 +204,7 @@ class Rounds:
         schedule.begin(state.config, due)
         if self._sharing is not None:
             self._sharing.begin(due.name)
-        return Running(due, new_run_id(), seen=state.config.next_offset)
+        return Running(due, due.run_id or new_run_id(), seen=state.config.next_offset)
 
     # --- in the thread of a slot -----------------------------------------------------------------------------------
 

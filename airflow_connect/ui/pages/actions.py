@@ -11,7 +11,7 @@ from airflow_connect.counting import counted
 from airflow_connect.errors import ConnectError
 from airflow_connect.ui.pages.calls import Call
 from airflow_connect.ui.pages.views import create as create_page
-from airflow_connect.ui.pages.views import letters, offsets
+from airflow_connect.ui.pages.views import letters, offsets, run_now
 from airflow_connect.ui.pages.views.form import NAME, checked_form
 from airflow_connect.ui.web.audit import record
 
@@ -22,16 +22,20 @@ _STATES: Mapping[str, tuple[str, Callable[[Herder, str], object]]] = {
     "restart": ("restarted", lambda herder, name: herder.restart(name, include_tasks=True, only_failed=False)),
 }
 
+RUN = "run"
+
 
 def change_states(call: Call) -> str:
-    """Pause, resume, stop or restart the connectors that are chosen; a button may name one: `pause:orders`."""
+    """Pause, resume, stop, restart or run the connectors that are chosen; a button may name one: `pause:orders`."""
     action, _, one = call.field_of("do").partition(":")
     names = [one] if one else list(dict.fromkeys(call.form.get("name", [])))
-    if action not in _STATES:
-        raise RefusedError(f"There is no action {action!r}; there are {', '.join(_STATES)}.")
+    if action not in (*_STATES, RUN):
+        raise RefusedError(f"There is no action {action!r}; there are {', '.join((*_STATES, RUN))}.")
     back = call.field_of("back")
     if not names:
         return _back(call, back, "! Choose at least one connector first.")
+    if action == RUN:
+        return _back(call, back, run_now.start_many(call, names))
     herder = call.console.installations.get(call.conn_id).herder
     word, change = _STATES[action]
     done, refused = 0, []

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from airflow_connect.control.herder.refusals import BAD_REQUEST, NOT_FOUND, RefusedError
 from airflow_connect.errors import ConnectError
+from airflow_connect.plugin import AIRFLOW_APP
 from airflow_connect.ui.pages import actions
 from airflow_connect.ui.pages.asking import Console
 from airflow_connect.ui.pages.calls import Call
@@ -32,6 +33,7 @@ from airflow_connect.ui.pages.views import (
     live,
     offsets,
     run,
+    run_now,
 )
 from airflow_connect.ui.web.access import Right, visitor_of
 from airflow_connect.ui.web.dag_places import DagPlaces
@@ -75,6 +77,8 @@ def create_app(console: Console | None = None) -> Starlette:
         Route("/{conn_id}", page(actions.change_states, Right.OPERATE), methods=["POST"]),
         Route("/{conn_id}/connector", page(connector.page)),
         Route("/{conn_id}/run", page(run.page)),
+        Route("/{conn_id}/run-now", page(run_now.start, Right.OPERATE), methods=["POST"]),
+        Route("/{conn_id}/begun", page(run_now.begun)),
         Route("/{conn_id}/create", page(create.page, Right.CHANGE)),
         Route("/{conn_id}/create", page(actions.create, Right.CHANGE), methods=["POST"]),
         Route("/{conn_id}/edit", page(edit.page, Right.CHANGE)),
@@ -102,7 +106,7 @@ async def _answered(request: Request, console: Console, handler: Handler, right:
         await visitor.refuse_without(right, of)
         root = request.scope.get("root_path", "").rstrip("/")
         query = {name: value.replace("\0", "") for name, value in request.query_params.items()}
-        call = Call(console, visitor, root, conn_id, query, await _form(request))
+        call = Call(console, visitor, root, conn_id, query, await _form(request), request.scope.get(AIRFLOW_APP))
         found = await run_in_threadpool(handler, call)
     except RefusedError as refused:
         return _problem(request, refused.status, refused.message)

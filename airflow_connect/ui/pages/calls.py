@@ -29,6 +29,7 @@ class Call:
         conn_id: the installation, or "".
         query: of the URL.
         form: fields of the body; a field may have several values.
+        airflow_app: Airflow's own application, around the pages; None: they are not part of one.
     """
 
     console: Console
@@ -37,6 +38,7 @@ class Call:
     conn_id: str
     query: Mapping[str, str]
     form: Mapping[str, list[str]] = field(default_factory=dict)
+    airflow_app: Any = field(default=None, repr=False)
 
     def field_of(self, name: str) -> str:
         """The last value of a form field, or ""."""
@@ -45,6 +47,12 @@ class Call:
     def may(self, right: Right) -> bool:
         """Whether the page may offer what needs this right."""
         return bool(self.conn_id) and self.visitor.may(right, self.console.installations.conn_id_of(self.conn_id))
+
+    def may_run(self, connector: Connector) -> bool:
+        """Whether a run of the connector may be started here: by its worker, or by its DAG."""
+        if connector.is_registered:
+            return connector.target == "STARTED" and self.may(Right.OPERATE)
+        return bool(connector.dags) and self.may(Right.OPERATE) and self.visitor.may_trigger(connector.dags[0])
 
     def href(self, page: str = "", **query: str) -> str:
         """The address of a page of this installation."""

@@ -6,12 +6,17 @@ to everybody until somebody grants it, and the simple auth manager allows viewer
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
-from airflow.api_fastapi.auth.managers.models.resource_details import ConnectionDetails, DagAccessEntity
+from airflow.api_fastapi.auth.managers.models.resource_details import (
+    ConnectionDetails,
+    DagAccessEntity,
+    DagDetails,
+)
 from airflow.api_fastapi.core_api.security import bearer_scheme, get_user
 from airflow.configuration import conf
 from airflow.models.connection import Connection
@@ -36,9 +41,15 @@ class Right(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """The user of a request."""
+    """The user of a request.
+
+    Attributes:
+        user: as the auth manager knows it.
+        login: the headers that the request has proved it with.
+    """
 
     user: BaseUser = field(repr=False)
+    login: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -54,6 +65,14 @@ class Visitor:
         method = "GET" if right is Right.READ else "PUT"
         return bool(
             manager.is_authorized_dag(method=method, access_entity=DagAccessEntity.RUN, user=self.user)  # type: ignore[arg-type]
+        )
+
+    def may_trigger(self, dag_id: str) -> bool:
+        """Whether the user may start a run of a DAG. May ask a server: do not call it in the event loop."""
+        details = DagDetails(id=dag_id)
+        manager = get_auth_manager()
+        return bool(
+            manager.is_authorized_dag(method="POST", access_entity=DagAccessEntity.RUN, details=details, user=self.user)  # type: ignore[arg-type]
         )
 
     async def refuse_without(self, right: Right, conn_id: str) -> None:
@@ -80,7 +99,9 @@ async def visitor_of(request: Request) -> Visitor:
         user = await get_user(request, bearer_credentials=await bearer_scheme(request))
     except HTTPException as error:
         raise RefusedError(str(error.detail), error.status_code) from error
-    return Visitor(user)
+    return Visitor(
+        user, {name: request.headers[name] for name in ("authorization", "cookie") if name in request.headers}
+    )
 
 
 def _team_of(conn_id: str) -> str | None:

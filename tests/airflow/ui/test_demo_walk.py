@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 
 from airflow_connect.cli.demo.airflow_ui import USER
 from airflow_connect.cli.demo.dag_folder import TRIGGERED
-from airflow_connect.cli.demo.scene import INVOICES, WRONG_AMOUNTS
+from airflow_connect.cli.demo.scene import CLICKS, INVOICES, WRONG_AMOUNTS
 from airflow_connect.cli.demo.ui import Running, running, what_to_click
 from airflow_connect.cli.terminal import Terminal
 from tests.support.chromium import chromium_browser
@@ -78,6 +78,17 @@ def test_triggered_dag_copies_as_much_as_its_form_says(page: Page, demo: Running
     _keep(page, "demo-triggered")
     row.get_by_role("link").click()
     expect(inside.get_by_text("topics/meetups/").first).to_be_visible()
+
+
+def test_run_now_copies_as_much_as_it_was_asked(page: Page, demo: Running) -> None:
+    page.goto(f"{demo.airflow.url}/airflow-connect/")
+    page.get_by_role("link", name=CLICKS, exact=True).click()
+    page.get_by_text("Run now").click()
+    page.get_by_label("At most this many records").fill(str(RECORDS))
+    _keep(page, "demo-run-now")
+    page.get_by_role("button", name=f"Run {CLICKS}").click()
+    page.wait_for_url("**/run?*asked=1")
+    expect(page.locator("dl.facts")).to_contain_text(f"Written{RECORDS} records")
 
 
 def test_failed_connector_is_repaired_and_its_dead_letters_arrive(page: Page, demo: Running) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.settings import ControlSettings
+from airflow_connect.control.state.config_fold import Restart
 from airflow_connect.control.state.topics import StateTopics
 from airflow_connect.documents.run import RunReport, TaskPlan, TaskReport
 from airflow_connect.runtime.driver import run_in_progress
@@ -52,9 +53,9 @@ class Showcase:
     def __post_init__(self) -> None:
         self.worker = {**worker_of(self.bootstrap, self.name), "run.interval.seconds": "600"}
         self.settings = ControlSettings.from_worker(self.worker)
-        state = StateTopics(self.settings)
-        state.open()
-        self.herder = Herder(state, self.settings, "worker-1:8083")
+        self.state = StateTopics(self.settings)
+        self.state.open()
+        self.herder = Herder(self.state, self.settings, "worker-1:8083")
 
     def config(self, connector: str, **more: str) -> dict[str, str | None]:
         """A sink that writes JSON files below the folder; keys with `_` for `.`."""
@@ -78,6 +79,10 @@ class Showcase:
         rows: Rows = [(n % partitions, None, b'{"n":%d}' % n, now_ms, []) for n in range(records - broken)]
         rows += [(0, b"key-%d" % n, b"<script>alert(%d)</script>" % n, now_ms, []) for n in range(broken)]
         self.produce(self.topics[connector], rows)
+
+    def restarts(self) -> list[Restart]:
+        """Requests for runs, oldest first."""
+        return self.state.look(lambda state: list(state.config.restarts))
 
     def run(
         self,

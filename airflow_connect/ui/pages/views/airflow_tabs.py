@@ -5,6 +5,7 @@ from __future__ import annotations
 from airflow_connect.control.herder.refusals import RefusedError
 from airflow_connect.ui.pages.calls import Call
 from airflow_connect.ui.pages.rendering import render, segment
+from airflow_connect.ui.pages.views.origins import is_of
 
 
 def home(call: Call) -> str | tuple[int, str]:
@@ -34,7 +35,7 @@ def of_airflow(call: Call) -> str:
         if named in seen.value.connectors:
             return own.href("connector", name=named)
         for connector in seen.value.worst_first():
-            runs = [run for run in connector.runs if _is_of(run.origin, dag_id, run_id, task_id)]
+            runs = [run for run in connector.runs if is_of(run.origin, dag_id, run_id, task_id)]
             if runs:
                 found.append((own, connector, runs))
     if task_id and run_id and len(found) == 1 and len(found[0][2]) == 1:
@@ -42,9 +43,3 @@ def of_airflow(call: Call) -> str:
         return own.href("run", name=connector.name, run=run.run_id)
     values = {"found": found, "waiting": waiting, "dag_id": dag_id, "run_id": run_id, "task_id": task_id}
     return render("of_airflow.html", **call.shell(dag_id or "Kafka Connect", ""), **values)
-
-
-def _is_of(origin: object, dag_id: str, run_id: str, task_id: str) -> bool:
-    """Whether a run was started by this DAG, and by this run and task of it, as far as they are named."""
-    wanted = {"dag_id": dag_id, "dag_run_id": run_id, "task_id": task_id}
-    return isinstance(origin, dict) and all(origin.get(name) == value for name, value in wanted.items() if value)

@@ -44,6 +44,7 @@ def page(call: Call) -> str:
         lags=_lags(call, connector, runs),
         week=lag.week(connector, seen.value.at_ms, is_large=True) if seen.value else "",
         week_told=lag.told(connector, seen.value.at_ms) if seen.value else "",
+        may_run=call.may_run(connector),
         running=running_of(connector),
         rendered=_rendered(connector),
         config=config_rows(connector),

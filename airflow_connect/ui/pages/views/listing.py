@@ -39,6 +39,7 @@ class Row:
     share: str
     action: str
     dag: str
+    may_run: bool
 
 
 def badge(state: State) -> Markup:
@@ -66,7 +67,7 @@ def page(call: Call) -> str:
     return render(
         "list.html",
         **call.shell("Connectors", "connectors", seen),
-        rows=[_row(connector, seen.value.at_ms) for connector in shown] if seen.value else [],
+        rows=[_row(call, connector, seen.value.at_ms) for connector in shown] if seen.value else [],
         total=len(every),
         counts=[(s, WORDS[s], KINDS[s], counts[s]) for s in State if counts[s]],
         search=search,
@@ -86,7 +87,7 @@ def _matches(connector: Connector, search: str) -> bool:
     return all(word in text for word in words)
 
 
-def _row(connector: Connector, now_ms: int) -> Row:
+def _row(call: Call, connector: Connector, now_ms: int) -> Row:
     runs = connector.runs[:RUNS_SHOWN][::-1]
     bars = [run_bar(run, "") for run in runs]
     last = f"The last {len(bars)} runs of {connector.name}: " + (bars[-1].title if bars else "none")
@@ -99,4 +100,5 @@ def _row(connector: Connector, now_ms: int) -> Row:
         f"{connector.progress.share:.0%}" if connector.progress and connector.progress.share is not None else "",
         action if connector.is_registered else "",
         connector.dags[0] if connector.dags and not connector.is_registered else "",
+        call.may_run(connector),
     )

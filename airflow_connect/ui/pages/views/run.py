@@ -37,7 +37,8 @@ def page(call: Call) -> str | tuple[int, str]:
     run = (full.value.run if full.value else None) or known
     running = running_of(connector) if connector and connector.copying == run_id and run is None else None
     detail = full.value.detail if full.value else None
-    is_gone = run is None and running is None and seen.value is not None and full.value is not None
+    is_missing = run is None and running is None and seen.value is not None and full.value is not None
+    is_asked = bool(call.query.get("asked"))
     html = render(
         "run.html",
         **call.shell(f"Run {run_id}", "connectors", seen),
@@ -47,14 +48,15 @@ def page(call: Call) -> str | tuple[int, str]:
         report=full.value.report if full.value else {},
         detail=detail,
         full=full,
-        is_gone=is_gone,
+        is_gone=is_missing and not is_asked,
+        is_asked=is_missing and is_asked,
         running=running,
-        every=_every(full, running),
+        every=EVERY_S if is_missing and is_asked else _every(full, running),
         phases=_phases(run),
         tasks=_tasks(detail),
         skew=skew_of(detail),
     )
-    return (404, html) if is_gone else html
+    return (404, html) if is_missing and not is_asked else html
 
 
 def _every(full: Seen[FullRun], running: Running | None) -> int:

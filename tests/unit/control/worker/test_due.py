@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from airflow_connect.airflow.run_params import RUN_KEYS
 from airflow_connect.control.state import records
 from airflow_connect.control.state.config_fold import ConfigState
 from airflow_connect.control.worker.due import ANYTHING, Due, Early, Ended, Schedule
 from airflow_connect.control.worker.rounds import TOPIC_MISSING, _may_repeat
 from airflow_connect.errors import AccessError, ConfigError, ConnectError, DataError, NotStoppedError, UnavailableError
 from airflow_connect.observe.watches.conditions import LagReaches
+
+RUN_ID = "20261126T101112-0a1b2c"
 
 
 class Topic:
@@ -95,6 +99,35 @@ def test_a_restart_during_a_run_makes_it_due_after_the_run():
     topic.add(restart())
     topic.schedule.end("c", 100, Ended())
     assert topic.due(100) == ["c"]
+
+
+def test_requested_run_has_its_id_and_its_limits_once() -> None:
+    topic = with_connector(interval_s=10, **{"run.lag.records": "1000"})
+    topic.ran("c", 100)
+    limits = {"run.max.records": "5", "connector.class": "Other", "run.until.timestamp": "2026-11-26T00:00:00Z"}
+    topic.add(records.run_request("c", RUN_ID, limits))
+    (wanted,) = topic.schedule.due(topic.state, 100)
+    assert (wanted.run_id, wanted.lag) == (RUN_ID, None)
+    registered = topic.state.connectors["c"].config
+    del limits["connector.class"]
+    assert wanted.config == {**registered, **limits}, "a request limits its run, and changes nothing else"
+    topic.ran("c", 100)
+    (later,) = topic.schedule.due(topic.state, 110)
+    assert (later.run_id, later.config) == ("", registered)
+
+
+@pytest.mark.parametrize("run", [{"id": "../x", "limits": {}}, {"id": RUN_ID}, {"id": 5, "limits": {}}, "now"])
+def test_request_that_is_damaged_is_a_restart(run: object) -> None:
+    topic = with_connector()
+    topic.ran("c", 100)
+    key, _ = restart()
+    topic.add((key, json.dumps({"include-tasks": True, "only-failed": False, "run": run}).encode()))
+    (wanted,) = topic.schedule.due(topic.state, 100)
+    assert wanted.run_id == ""
+
+
+def test_limits_of_a_request_are_those_of_the_trigger_form() -> None:
+    assert set(RUN_KEYS) == records.RUN_LIMITS
 
 
 def test_restarts_from_before_the_worker_started_and_of_other_connectors_do_not_count():
