@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 _STRIP_BAR, _STRIP_GAP, _STRIP_HEIGHT = 6, 2, 22
 _WEEK_WIDTH, _DOT = 112, 3
-_PLOT_WIDTH, _PLOT_HEIGHT = 640, 110
+_PLOT_WIDTH = 640
 _ROW, _GAP = 16, 6
 _LABEL = 190
 _RECT = '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}"><title>{}</title></rect>'
@@ -55,10 +55,8 @@ def _rect(x: float, y: float, width: float, height: float, bar: Bar | Span) -> M
 
 def _svg(width: float, height: float, label: str, body: Sequence[Markup], css: str) -> Markup:
     return Markup(
-        '<svg class="{}" viewBox="0 0 {:.0f} {:.0f}" width="{:.0f}" height="{:.0f}" role="{}" aria-label="{}">{}</svg>'
-    ).format(
-        f"chart {css}", width, height, width, height, "group" if "plot" in css else "img", label, Markup("").join(body)
-    )
+        '<svg class="{}" viewBox="0 0 {:.0f} {:.0f}" width="{:.0f}" height="{:.0f}" role="img" aria-label="{}">{}</svg>'
+    ).format(f"chart {css}", width, height, width, height, label, Markup("").join(body))
 
 
 def strip(bars: Sequence[Bar], label: str) -> Markup:
@@ -71,29 +69,15 @@ def strip(bars: Sequence[Bar], label: str) -> Markup:
     return _svg(max(1, len(bars)) * (_STRIP_BAR + _STRIP_GAP), _STRIP_HEIGHT, label, body, "strip")
 
 
-def plot(bars: Sequence[Bar], label: str) -> Markup:
-    """Bars over the whole width; a bar with `href` leads somewhere."""
-    most = max((bar.value for bar in bars), default=0) or 1
-    step = _PLOT_WIDTH / max(len(bars), 12)
-    body = [_line(0, _PLOT_HEIGHT - 0.5, _PLOT_WIDTH, _PLOT_HEIGHT - 0.5)]
-    for place, bar in enumerate(bars):
-        height = max(3.0, (_PLOT_HEIGHT - 4) * bar.value / most)
-        body.append(_rect(place * step, _PLOT_HEIGHT - height, max(2.0, step - 2), height, bar))
-    return _svg(_PLOT_WIDTH, _PLOT_HEIGHT, label, body, "plot")
-
-
-def timeline(
-    points: Sequence[tuple[float, float]], axis: tuple[float, float], label: str, *, is_large: bool = False
-) -> Markup:
-    """Measurements as dots on a time axis, joined by a line.
+def timeline(points: Sequence[tuple[float, float]], axis: tuple[float, float], label: str) -> Markup:
+    """Measurements as dots on a time axis, joined by a line, for a cell of a table.
 
     Args:
         points: time and value, in the order of time.
         axis: its two ends; what is outside is not drawn.
         label: what a screen reader reads.
-        is_large: as wide as `plot`; otherwise for a cell of a table.
     """
-    width, height = (_PLOT_WIDTH, _PLOT_HEIGHT) if is_large else (_WEEK_WIDTH, _STRIP_HEIGHT)
+    width, height = _WEEK_WIDTH, _STRIP_HEIGHT
     first, last = axis
     most = max((value for _, value in points), default=0) or 1
     scale, rise = (width - 2 * _DOT) / max(last - first, 1e-9), (height - 2 * _DOT) / most
@@ -105,7 +89,7 @@ def timeline(
     ]
     line, dots = Markup(" ".join(places)), Markup("".join(f"M{place}h0" for place in places))
     body = Markup('<title>{}</title><polyline points="{}"></polyline><path d="{}"></path>').format(label, line, dots)
-    return _svg(width, height, label, [body], "line plot" if is_large else "line")
+    return _svg(width, height, label, [body], "line")
 
 
 def meter(value: float, most: float, title: str, kind: str = "ok") -> Markup:
@@ -128,7 +112,3 @@ def spans(rows: Sequence[Span], label: str, most_rows: int = 60) -> Markup:
         width = max(2.0, (row.end - row.start) * scale)
         body.append(_rect(_LABEL + (row.start - first) * scale, y, min(width, _PLOT_WIDTH - _LABEL), _ROW, row))
     return _svg(_PLOT_WIDTH, len(shown) * (_ROW + _GAP), label, body, "spans")
-
-
-def _line(x1: float, y1: float, x2: float, y2: float) -> Markup:
-    return Markup('<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"></line>').format(x1, y1, x2, y2)

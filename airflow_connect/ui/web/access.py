@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
@@ -71,9 +72,8 @@ class Visitor:
         """Whether the user may start a run of a DAG. May ask a server: do not call it in the event loop."""
         details = DagDetails(id=dag_id)
         manager = get_auth_manager()
-        return bool(
-            manager.is_authorized_dag(method="POST", access_entity=DagAccessEntity.RUN, details=details, user=self.user)  # type: ignore[arg-type]
-        )
+        entity: Any = DagAccessEntity.RUN
+        return bool(manager.is_authorized_dag(method="POST", access_entity=entity, details=details, user=self.user))
 
     async def refuse_without(self, right: Right, conn_id: str) -> None:
         """Refuse the request if the user lacks the right.

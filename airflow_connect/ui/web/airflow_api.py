@@ -65,8 +65,8 @@ class AirflowApi:
             found = json.loads(text)
         except ValueError:
             found = text
-        if status >= 400 or not isinstance(found, dict):  # noqa: PLR2004 (HTTP's border between answer and error)
-            raise RefusedError(f"Airflow has refused this: {_reason(found)}", status if status >= 400 else 502)  # noqa: PLR2004
+        if status >= 400 or not isinstance(found, dict):
+            raise RefusedError(f"Airflow has refused this: {_reason(found)}", status if status >= 400 else 502)
         return found
 
     async def _answer(self, method: str, path: str, body: Mapping[str, Any] | None) -> tuple[int, str]:

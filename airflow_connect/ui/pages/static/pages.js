@@ -29,6 +29,20 @@ const chooseAll = (event) => {
   for (const box of boxes) box.checked = !all;
 };
 
+// The title of a bar at once, where the pointer or the keyboard is; the browser's own comes late, and not on touch.
+const tip = (event) => {
+  document.querySelector(".tip")?.remove();
+  const mark = event.target.closest?.("[data-tip]");
+  if (!mark || event.type === "pointerout" || event.type === "focusout") return;
+  const place = mark.getBoundingClientRect(), shown = document.createElement("div");
+  shown.className = "tip";
+  shown.setAttribute("aria-hidden", "true"); // The mark has the same words as its label.
+  shown.textContent = mark.querySelector("title").textContent;
+  document.body.append(shown);
+  shown.style.left = `${Math.max(4, Math.min(place.left, innerWidth - shown.offsetWidth - 4))}px`;
+  shown.style.top = `${place.top - shown.offsetHeight - 6 > 0 ? place.top - shown.offsetHeight - 6 : place.bottom + 6}px`;
+};
+
 // What somebody is working with must not change under their hands.
 const isBusy = () => {
   const live = document.getElementById("live");
@@ -66,5 +80,6 @@ const again = () => {
 addEventListener("DOMContentLoaded", () => {
   document.addEventListener("click", openInAirflow);
   document.addEventListener("click", chooseAll);
+  for (const type of ["pointerover", "pointerout", "focusin", "focusout"]) document.addEventListener(type, tip);
   if (document.getElementById("live")) again();
 });

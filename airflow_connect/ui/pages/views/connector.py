@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from airflow_connect.documents.run import Plan
@@ -10,15 +9,14 @@ from airflow_connect.runtime.reporting.texts import format_bytes, format_count, 
 from airflow_connect.ui.overview.model import Connector, Position, Run
 from airflow_connect.ui.overview.watching import Seen
 from airflow_connect.ui.pages.calls import Call, connector_of
-from airflow_connect.ui.pages.charts import Bar, meter, plot
+from airflow_connect.ui.pages.charts import meter
 from airflow_connect.ui.pages.rendering import render
-from airflow_connect.ui.pages.views import lag
+from airflow_connect.ui.pages.views import history
 from airflow_connect.ui.pages.views.hiding import shown_config
-from airflow_connect.ui.pages.views.listing import badge, run_bar
+from airflow_connect.ui.pages.views.listing import badge
 from airflow_connect.ui.pages.views.running import running_of
 
 MOST_PARTITIONS = 100
-MOST_RUNS = 60
 
 
 def page(call: Call) -> str:
@@ -29,7 +27,7 @@ def page(call: Call) -> str:
     if connector is None:
         return render("connector.html", **values, connector=None)
     longest = sorted(connector.positions, key=lambda p: (-p.lag, p.topic, p.partition))[:MOST_PARTITIONS]
-    runs = connector.runs[:MOST_RUNS][::-1]
+    now_ms = seen.value.at_ms if seen.value else 0
     letters, plan = _letters(call, connector), _plan(call, connector)
     return render(
         "connector.html",
@@ -37,13 +35,8 @@ def page(call: Call) -> str:
         connector=connector,
         state=badge(connector.state),
         positions=[(position, _meter(position, longest[0].lag)) for position in longest],
-        records=plot([run_bar(run, _href(call, connector, run.run_id)) for run in runs], "Records of each run"),
-        minutes=plot(
-            [_took(run, _href(call, connector, run.run_id)) for run in runs], "Duration of each run, in seconds"
-        ),
-        lags=_lags(call, connector, runs),
-        week=lag.week(connector, seen.value.at_ms, is_large=True) if seen.value else "",
-        week_told=lag.told(connector, seen.value.at_ms) if seen.value else "",
+        past=history.past_of(connector, now_ms, call.query.get("span", ""), lambda run: _href(call, connector, run)),
+        spans=tuple(history.SPANS),
         may_run=call.may_run(connector),
         running=running_of(connector),
         rendered=_rendered(connector),
@@ -56,17 +49,12 @@ def page(call: Call) -> str:
     )
 
 
-def _href(call: Call, connector: Connector, run_id: str) -> str:
-    return call.href("run", name=connector.name, run=run_id)
+def _href(call: Call, connector: Connector, run: Run) -> str:
+    return call.href("run", name=connector.name, run=run.run_id)
 
 
 def _meter(position: Position, most: int) -> object:
     return meter(position.lag, most, f"{position.place}: {format_count(position.lag)} to copy", "ok")
-
-
-def _took(run: Any, href: str) -> Bar:
-    shown = run_bar(run, href)
-    return Bar(run.duration_ms / 1000, shown.title, shown.kind, href)
 
 
 def _rendered(connector: Connector) -> tuple[str, ...]:
@@ -75,13 +63,6 @@ def _rendered(connector: Connector) -> tuple[str, ...]:
     if not origin.get("dag_id") or not origin.get("task_id"):
         return ()
     return ("dags", origin["dag_id"], "runs", origin["dag_run_id"], "tasks", origin["task_id"], "rendered_templates")
-
-
-def _lags(call: Call, connector: Connector, runs: Sequence[Run]) -> object:
-    """What each run has found, as bars; empty if none of them has recorded it."""
-    if not any(run.lag for run in runs):
-        return ""
-    return plot([lag.lag_bar(run, _href(call, connector, run.run_id)) for run in runs], "To copy when each run began")
 
 
 # --- configuration -----------------------------------------------------------------------------------------------
