@@ -22,7 +22,7 @@ from functools import cache
 from typing import Any, Generic, Self, TypeVar, overload
 
 from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Rule
-from airflow_connect.api.config.plugins import PluginKind, PluginRef
+from airflow_connect.api.config.plugins import PluginKind, PluginRef, resolve
 from airflow_connect.api.config.validators import OneOf, Validator
 from airflow_connect.api.config.values import Password, Type
 
@@ -88,6 +88,14 @@ class TypedKey(Generic[Value]):
     def equals(self, chosen: str) -> TypedKey[bool]:
         """The same key; objects hold whether its value is `chosen`."""
         return self.to(lambda value: value == chosen)
+
+    def or_blank(self: TypedKey[str]) -> TypedKey[str]:
+        """The same key; objects hold "" if it has no value."""
+        return self.to(lambda value: value or "")
+
+    def at_least(self: TypedKey[int], least: int) -> TypedKey[int]:
+        """The same key; objects hold `least` for smaller numbers."""
+        return self.to(lambda value: max(least, value))
 
     def or_none(self) -> TypedKey[Value | None]:
         """The same key; objects hold None for a blank value."""
@@ -163,7 +171,8 @@ class Keys:
 
     def plugin(self, name: str, default: Any, documentation: str, kind: PluginKind, **more: Any) -> TypedKey[PluginRef]:
         """The class of a plugin."""
-        return self._declared(Type.CLASS, name, default, documentation, plugin=kind, **more)
+        key = self._declared(Type.CLASS, name, default, documentation, plugin=kind, **more)
+        return key.to(lambda class_name: resolve(kind, class_name))
 
     def _declared(self, kind: Type, name: str, default: Any, documentation: str, **more: Any) -> TypedKey[Any]:
         key = ConfigKey(name, kind, default, documentation, importance=self._importance, group=self._group, **more)
@@ -214,7 +223,7 @@ class TypedConfig:
         definition = ConfigDef()
         cls.define(definition)
         for keys, rule in cls.checks():
-            definition.define_rule([key.name for key in keys], rule)
+            definition.define_rule(map(str, keys), rule)
         return definition
 
     @classmethod
@@ -233,9 +242,16 @@ class TypedConfig:
         return list(found.values())
 
     @classmethod
-    def checks(cls) -> Iterable[tuple[Sequence[TypedKey[Any]], Rule]]:
-        """Checks of several keys together: those that must be valid by themselves first, and the check."""
+    def checks(cls) -> Checks:
+        """Checks of several keys together: those that must be valid by themselves first, and the check.
+
+        Keys that another class declares may be given by their names.
+        """
         return ()
+
+
+Checks = Iterable[tuple[Sequence[TypedKey[Any] | str], Rule]]
+"""What `TypedConfig.checks` returns."""
 
 
 def _words(parsed: Sequence[str] | None) -> tuple[str, ...]:
