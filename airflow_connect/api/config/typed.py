@@ -93,6 +93,10 @@ class TypedKey(Generic[Value]):
         """The same key; objects hold "" if it has no value."""
         return self.to(lambda value: value or "")
 
+    def or_zero(self: TypedKey[int | None]) -> TypedKey[int]:
+        """The same key; objects hold 0 if it has no value."""
+        return self.to(lambda value: value or 0)
+
     def at_least(self: TypedKey[int], least: int) -> TypedKey[int]:
         """The same key; objects hold `least` for smaller numbers."""
         return self.to(lambda value: max(least, value))
@@ -173,6 +177,13 @@ class Keys:
         """The class of a plugin."""
         key = self._declared(Type.CLASS, name, default, documentation, plugin=kind, **more)
         return key.to(lambda class_name: resolve(kind, class_name))
+
+    def optional_plugin(
+        self, name: str, documentation: str, kind: PluginKind, **more: Any
+    ) -> TypedKey[PluginRef | None]:
+        """The class of a plugin; absent: None."""
+        key = self._declared(Type.CLASS, name, None, documentation, plugin=kind, **more)
+        return key.to(lambda class_name: None if class_name is None else resolve(kind, class_name))
 
     def _declared(self, kind: Type, name: str, default: Any, documentation: str, **more: Any) -> TypedKey[Any]:
         key = ConfigKey(name, kind, default, documentation, importance=self._importance, group=self._group, **more)

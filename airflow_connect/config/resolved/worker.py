@@ -65,7 +65,7 @@ _SOURCE_KEYS = ("offset.flush.timeout.ms",)
 def worker_keys() -> ConfigDef:
     """Every key of a worker file that is used here, and Connect's keys that are ignored."""
     low = Importance.LOW
-    converters = [key for key in sink_keys.common_keys().keys.values() if ".converter" in key.name]
+    converters = [key for key in sink_keys.CommonKeys.config_def().keys.values() if ".converter" in key.name]
     definition = ConfigDef().define(*_cluster_keys(), *_runs_keys(), *source_worker_keys())
     for key in converters:
         is_header = key.name == sink_keys.HEADER_CONVERTER

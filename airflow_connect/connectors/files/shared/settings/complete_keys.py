@@ -9,7 +9,7 @@ from airflow_connect.api.config.config_def import Problem
 from airflow_connect.api.config.typed import Checks, KeyGroup, TypedConfig
 from airflow_connect.api.config.validators import Lambda, Range, ValidString
 from airflow_connect.api.config.values import invalid
-from airflow_connect.config.keys.sink import DLQ_TOPIC, ERRORS_TOLERANCE
+from airflow_connect.config.keys.sink import SinkKeys
 from airflow_connect.connectors.files.shared.settings.visibility import is_time_based
 
 APPEND, DIRECTORY, DLQ = "append", "directory", "dlq"
@@ -88,7 +88,7 @@ class CompleteConfig(TypedConfig):
         switches = (cls.completes, cls.marker)
         yield (*switches, "partitioner.class"), _completeness_needs_time
         yield (*switches, cls.late_records), _lateness_needs_completeness
-        yield (cls.late_records, ERRORS_TOLERANCE, DLQ_TOPIC), _dlq_needs_a_queue
+        yield (cls.late_records, SinkKeys.tolerates_errors, SinkKeys.dead_letter_topic), _dlq_needs_a_queue
 
     @property
     def finds_complete(self) -> bool:
@@ -122,10 +122,11 @@ def _lateness_needs_completeness(parsed: Mapping[str, Any]) -> Iterable[Problem]
 
 
 def _dlq_needs_a_queue(parsed: Mapping[str, Any]) -> Iterable[Problem]:
-    if Keys.late_records.of(parsed) != DLQ or (parsed[DLQ_TOPIC] and parsed[ERRORS_TOLERANCE] == "all"):
+    key, queue, tolerates = Keys.late_records, SinkKeys.dead_letter_topic, SinkKeys.tolerates_errors
+    if key.of(parsed) != DLQ or (queue.of(parsed) and tolerates.of(parsed)):
         return
     yield Problem(
-        Keys.late_records.name,
-        f"{Keys.late_records} is {DLQ}, but there is no dead letter queue: late records would fail the run or be lost.",
-        f"Set {DLQ_TOPIC} to a topic and {ERRORS_TOLERANCE}=all, or {Keys.late_records}={DIRECTORY}.",
+        key.name,
+        f"{key} is {DLQ}, but there is no dead letter queue: late records would fail the run or be lost.",
+        f"Set {queue} to a topic and {tolerates}=all, or {key}={DIRECTORY}.",
     )

@@ -21,7 +21,7 @@ from airflow_connect.api.config.validators import (
     ValidString,
 )
 from airflow_connect.api.config.values import invalid
-from airflow_connect.config.keys.sink import FLUSH_ON_END
+from airflow_connect.config.keys.sink import SinkKeys
 from airflow_connect.connectors.files.shared.settings.complete_keys import CompleteConfig
 from airflow_connect.connectors.files.shared.settings.visibility import OfPartitioner, is_time_based
 from airflow_connect.errors import ConfigError
@@ -311,7 +311,7 @@ class StorageConfig(_StorageKeys, CompleteConfig):
         """What several keys must have together."""
         yield from super().checks()
         yield (cls.rotate_schedule_interval_ms, cls.timezone), _schedule_needs_timezone
-        yield (cls.is_compact, FLUSH_ON_END), _compact_leaves_nothing
+        yield (cls.is_compact, SinkKeys.flush_on_end), _compact_leaves_nothing
         yield (cls.partitioner, cls.partition_fields), _field_partitioner_needs_fields
         time_keys = (cls.partitioner, cls.partition_duration_ms, cls.path_format, cls.locale, cls.timezone)
         yield (*time_keys, cls.directory_delim), _time_based_partitioner_needs_time
@@ -339,12 +339,12 @@ def _schedule_needs_timezone(parsed: Mapping[str, Any]) -> Iterable[Problem]:
 
 
 def _compact_leaves_nothing(parsed: Mapping[str, Any]) -> Iterable[Problem]:
-    if Keys.is_compact.of(parsed) and parsed.get(FLUSH_ON_END) is False:
+    if Keys.is_compact.of(parsed) and parsed.get(SinkKeys.flush_on_end.name) is False:
         yield Problem(
             Keys.is_compact.name,
             f"{Keys.is_compact}={COMPACT} collects records of all offsets in the files of each directory, so"
-            f" none can be left for the next run, as {FLUSH_ON_END}=false requires",
-            f"Set {FLUSH_ON_END}=true, or {Keys.is_compact}=classic.",
+            f" none can be left for the next run, as {SinkKeys.flush_on_end}=false requires",
+            f"Set {SinkKeys.flush_on_end}=true, or {Keys.is_compact}=classic.",
         )
 
 
