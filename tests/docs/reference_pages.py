@@ -124,7 +124,7 @@ PAGES = (
         "docs/worker.reference.md",
         "Worker: every configuration key",
         "The settings that connectors share. Any other key counts as a setting of Kafka's clients.",
-        "airflow_connect.config.resolved.worker:worker_keys",
+        "airflow_connect.config.resolved.worker:WorkerConfig.config_def",
     ),
     Page(
         "docs/transformations.reference.md",
