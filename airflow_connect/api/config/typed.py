@@ -113,7 +113,7 @@ class Keys:
     in complete sentences, with units; a validator; and further attributes of `ConfigKey` by name.
     """
 
-    def __init__(self, group: str, importance: Importance) -> None:
+    def __init__(self, group: str | None, importance: Importance) -> None:
         """Keep what the keys share."""
         self._group, self._importance = group, importance
 
@@ -173,6 +173,10 @@ class Keys:
         """A secret."""
         return self._declared(Type.PASSWORD, name, default, documentation, validator=validator, **more)
 
+    def secret(self, name: str, default: Any, documentation: str, **more: Any) -> TypedKey[str]:
+        """A secret; objects hold its clear text, "" if there is none."""
+        return self.password(name, default, documentation, **more).to(clear_text)
+
     def plugin(self, name: str, default: Any, documentation: str, kind: PluginKind, **more: Any) -> TypedKey[PluginRef]:
         """The class of a plugin."""
         key = self._declared(Type.CLASS, name, default, documentation, plugin=kind, **more)
@@ -197,8 +201,8 @@ class KeyGroup:
         high, medium, low: by the importance of the keys; see `Importance`.
     """
 
-    def __init__(self, name: str) -> None:
-        """Keep the name of the group."""
+    def __init__(self, name: str | None) -> None:
+        """Keep the name of the group; None: the keys are in no group."""
         self.high, self.medium, self.low = Keys(name, HIGH), Keys(name, MEDIUM), Keys(name, LOW)
 
 
@@ -263,6 +267,11 @@ class TypedConfig:
 
 Checks = Iterable[tuple[Sequence[TypedKey[Any] | str], Rule]]
 """What `TypedConfig.checks` returns."""
+
+
+def clear_text(secret: Password | None) -> str:
+    """The secret, or "" if there is none."""
+    return secret.value if secret is not None else ""
 
 
 def _words(parsed: Sequence[str] | None) -> tuple[str, ...]:

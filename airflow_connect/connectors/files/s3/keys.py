@@ -12,7 +12,7 @@ from airflow_connect.api.config.config_def import REQUIRED
 from airflow_connect.api.config.plugins import PluginKind
 from airflow_connect.api.config.typed import KeyGroup, TypedConfig
 from airflow_connect.api.config.validators import EnumString, Lambda, NonEmptyString, OneOf, Range, ValidString
-from airflow_connect.api.config.values import InvalidValueError, Password, invalid
+from airflow_connect.api.config.values import InvalidValueError, invalid
 from airflow_connect.stores.s3.settings import CANNED_ACLS, MIN_PART_BYTES, SSE_NAMES
 
 DEFAULT_CREDENTIALS = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
@@ -45,11 +45,6 @@ def _check_tags(name: str, value: Any) -> None:
 def _refuse_base_role(name: str, value: Any) -> None:
     if value:
         raise invalid(name, value, "Assuming one role with another is not supported; assume the base role outside.")
-
-
-def clear_text(secret: Password | None) -> str:
-    """The secret, or "" if there is none."""
-    return secret.value if secret is not None else ""
 
 
 def _tags(pairs: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -121,11 +116,11 @@ class S3StoreKeys(TypedConfig):
         "Server-side encryption of objects; blank: as the bucket is configured.",
         ValidString("", *SSE_NAMES),
     )
-    sse_customer_key = _S3.low.password(
+    sse_customer_key = _S3.low.secret(
         "s3.sse.customer.key",
         None,
         "Your own key for server-side encryption, 32 bytes in base64; used with s3.ssea.name=AES256.",
-    ).to(clear_text)
+    )
     sse_kms_key_id = _S3.low.text(
         "s3.sse.kms.key.id", "", "Key in AWS KMS for server-side encryption; used with aws:kms."
     )
@@ -156,7 +151,7 @@ class S3StoreKeys(TypedConfig):
         "Of the role that AwsAssumeRoleCredentialsProvider assumes: external id, if its policy requires one.",
     )
     access_key_id = _S3.low.text("aws.access.key.id", "", "AWS access key id.")
-    secret_access_key = _S3.low.password("aws.secret.access.key", None, "AWS secret access key.").to(clear_text)
+    secret_access_key = _S3.low.secret("aws.secret.access.key", None, "AWS secret access key.")
     object_tagging = _S3.low.boolean(
         "s3.object.tagging", False, "Whether objects get the tags startOffset, endOffset and recordCount."
     )
@@ -174,7 +169,7 @@ class S3StoreKeys(TypedConfig):
     ).to(lambda chosen: chosen.lower() == "fail")
     proxy_url = _S3.low.text("s3.proxy.url", "", "Proxy for requests to S3; blank follows HTTPS_PROXY and NO_PROXY.")
     proxy_user = _S3.low.text("s3.proxy.user", None, "User name at the proxy.").or_blank()
-    proxy_password = _S3.low.password("s3.proxy.password", None, "Password at the proxy.").to(clear_text)
+    proxy_password = _S3.low.secret("s3.proxy.password", None, "Password at the proxy.")
 
 
 class S3KeysWithoutEffect(TypedConfig):
