@@ -220,8 +220,7 @@ class SinkKeys(CommonKeys):
     flush_on_end = _RUN.medium.boolean(
         "flush.on.end", True,
         "Whether files that are not full at the end of a run are published. false: their records are left for"
-        " the next run, which produces the same objects as a connector that runs"
-        " ever.",
+        " the next run, which produces the same objects as a connector that is never stopped.",
         display_name="Flush on end",
     )
     delivery_guarantee = _RUN.medium.text(

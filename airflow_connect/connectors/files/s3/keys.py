@@ -58,7 +58,7 @@ class S3StoreKeys(TypedConfig):
     region = _S3.medium.text(
         "s3.region",
         "us-west-2",
-        "AWS region of the bucket. With store.url any name is accepted; requests are signed for.",
+        "AWS region of the bucket. With store.url any name is accepted: requests are signed for it.",
         NonEmptyString(),
     ).to(str.lower)
     endpoint = _S3.medium.text(
