@@ -11,7 +11,7 @@ from airflow_connect.api.config.references import ResolvedReferences
 from airflow_connect.api.config.validators import NonEmptyString
 from airflow_connect.api.config.values import coerce_config
 from airflow_connect.config.keys.source_worker import BROKER_DEFAULT, CONNECT_REPLICATION_FACTOR, topic_settings
-from airflow_connect.config.resolved.worker import RUN_INTERVAL, RUN_TIMEOUT, RUNS_AT_ONCE, WorkerConfig, worker_keys
+from airflow_connect.config.resolved.worker import WorkerConfig
 from airflow_connect.config_providers.resolving import ProviderFactory, resolve_references
 from airflow_connect.kafka.clients import settings as clients
 from airflow_connect.kafka.state.compacted_topics import CompactedTopic
@@ -81,7 +81,7 @@ class ControlSettings:
             worker = WorkerConfig.from_properties(resolved)
             parsed = _keys().parse(resolved)
             text = {name: value for name, value in coerce_config(resolved).items() if value is not None}
-            sources, runs = worker.sources, worker_keys().parse(resolved)
+            sources = worker.sources
             return cls(
                 raw=dict(raw),
                 worker=worker,
@@ -97,10 +97,10 @@ class ControlSettings:
                 admin=clients.admin_config(resolved, {}).settings,
                 reader=clients.consumer_config(resolved, {}).settings,
                 producer=clients.producer_config(resolved, {}).settings,
-                interval_s=float(runs[RUN_INTERVAL]),
-                timeout_s=float(runs[RUN_TIMEOUT]),
-                runs_at_once=runs[RUNS_AT_ONCE],
-                has_own_interval=bool(text.get(RUN_INTERVAL)),
+                interval_s=float(worker.run_interval_s),
+                timeout_s=float(worker.run_timeout_s),
+                runs_at_once=worker.runs_at_once,
+                has_own_interval=bool(text.get(WorkerConfig.run_interval_s.name)),
                 tracks_topics=parsed[TRACKING],
                 may_reset_topics=parsed[TRACKING_RESET],
             )  # fmt: skip

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from airflow_connect.errors import AccessError, ConnectError, DataError, SchemaError, UnavailableError
-from airflow_connect.registry import settings
 from airflow_connect.registry.connection import RegistryConnection, RegistryResponse, segment
+from airflow_connect.registry.settings import RegistryConfig
 
 AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
 _BAD_REQUEST, _CONFLICT, _UNPROCESSABLE = 400, 409, 422
@@ -80,9 +80,8 @@ class SchemaRegistryClient:
             ConfigError: a key that cannot be used.
         """
         self._connection = RegistryConnection(parsed, raw)
-        self._limit = max(1, parsed[settings.MAX_CACHED_SCHEMAS])
-        ttl = parsed["latest.cache.ttl.sec"]
-        self._latest_ttl_s = float("inf") if ttl < 0 else float(ttl)
+        self._limit = RegistryConfig.max_cached_schemas.of(parsed)
+        self._latest_ttl_s = RegistryConfig.latest_ttl_s.of(parsed)
         self._by_id: dict[int, SchemaText] = {}
         self._missing: dict[int, tuple[float, DataError]] = {}
         self._ids: dict[tuple[str, SchemaText, bool], int] = {}
@@ -285,10 +284,10 @@ def _unusable(what: str, answer: RegistryResponse) -> UnavailableError:
         "Registry is JSON as its API defines it, and every refusal has an error code.",
         code="registry.answer",
         suggestion=(
-            f"Check that {settings.URL} is the base URL of a Schema Registry, with its path if it has one (such as "
-            "/apis/ccompat/v7), and that a proxy in front of it reaches it."
+            f"Check that {RegistryConfig.urls} is the base URL of a Schema Registry, with its path if it has one (such"
+            " as /apis/ccompat/v7), and that a proxy in front of it reaches it."
         ),
-        config_path=settings.URL,
+        config_path=RegistryConfig.urls.name,
     )
 
 
@@ -324,7 +323,7 @@ def _refused_schema(subject: str, answer: RegistryResponse) -> ConnectError:
             f"{answer.error_code}.",
             code="registry.permission",
             suggestion="Set the registry, or the subject, to the mode READWRITE.",
-            config_path=settings.URL,
+            config_path=RegistryConfig.urls.name,
         )
     if not (answer.is_refusal(_BAD_REQUEST) or answer.is_refusal(_UNPROCESSABLE)):
         return _unusable(f"the registration under {subject}", answer)

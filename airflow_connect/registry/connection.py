@@ -5,7 +5,7 @@ Nothing that is raised here shows credentials: user and password are taken out o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
@@ -15,8 +15,8 @@ import orjson
 import urllib3
 
 from airflow_connect.errors import AccessError, ConfigError, UnavailableError
-from airflow_connect.registry import settings
 from airflow_connect.registry.credentials import authorization
+from airflow_connect.registry.settings import HEADERS, RegistryConfig
 from airflow_connect.registry.tls import tls_context
 from airflow_connect.retrying import REAL_TIME, Backoff, Jitter, Retry, Timing
 
@@ -93,19 +93,20 @@ class RegistryConnection:
         Raises:
             ConfigError: a URL, a file or a combination that cannot be used.
         """
-        self._urls, in_url = _split_user_info(parsed[settings.URL])
+        config = RegistryConfig(raw, parsed)
+        self._urls, in_url = _split_user_info(config.urls)
         self._headers = {"Accept": f"{CONTENT_TYPE}, application/json", "User-Agent": "airflow-connect"}
-        self._headers |= authorization(parsed, in_url)
-        prefix = settings.HEADERS
+        self._headers |= authorization(config, in_url)
+        prefix = HEADERS
         self._headers |= {key[len(prefix) :]: str(v) for key, v in raw.items() if key.startswith(prefix)}
         self._retry = RetrySettings(
-            connect_timeout_s=parsed["http.connect.timeout.ms"] / 1000,
-            read_timeout_s=parsed["http.read.timeout.ms"] / 1000,
-            retries=parsed["max.retries"],
-            backoff=Backoff(parsed["retries.wait.ms"] / 1000, parsed["retries.max.wait.ms"] / 1000, Jitter.WHOLE),
+            connect_timeout_s=config.connect_timeout_ms / 1000,
+            read_timeout_s=config.read_timeout_ms / 1000,
+            retries=config.retries,
+            backoff=Backoff(config.wait_ms / 1000, config.max_wait_ms / 1000, Jitter.WHOLE),
         )
         self._tls = tls_context(parsed) if any(url.startswith("https:") for url in self._urls) else None
-        self._proxy = (parsed["proxy.host"], parsed["proxy.port"])
+        self._proxy = (config.proxy_host, config.proxy_port)
         self._pools: dict[str, urllib3.PoolManager] = {}
         self._current = 0
         self._timing = timing
@@ -185,14 +186,15 @@ def _accepted(response: urllib3.BaseHTTPResponse, url: str, access: str) -> Regi
         raise AccessError(
             f"The Schema Registry {url} rejects the credentials (status 401) of a request to {access}.",
             code="registry.credentials",
-            suggestion=f"Check {settings.BASIC_SOURCE} and {settings.USER_INFO}, or {settings.BEARER_TOKEN}.",
-            config_path=settings.BASIC_SOURCE,
+            suggestion=f"Check {RegistryConfig.login_source} and {RegistryConfig.login},"
+            f" or {RegistryConfig.bearer_token}.",
+            config_path=RegistryConfig.login_source.name,
         )
     raise AccessError(
         f"The Schema Registry {url} does not allow this user to {access} (status 403): {answer.message}.",
         code="registry.permission",
         suggestion=f"Grant the registry's user the permission to {access}.",
-        config_path=settings.URL,
+        config_path=RegistryConfig.urls.name,
     )
 
 
@@ -200,8 +202,8 @@ def _away(access: str, failure: str, attempts: int) -> UnavailableError:
     return UnavailableError(
         f"The Schema Registry could not {access}: {failure}, at the last of {attempts} attempts.",
         code="registry.unavailable",
-        suggestion=f"Check {settings.URL}, check that the registry is running, and run again.",
-        config_path=settings.URL,
+        suggestion=f"Check {RegistryConfig.urls}, check that the registry is running, and run again.",
+        config_path=RegistryConfig.urls.name,
     )
 
 
@@ -214,8 +216,8 @@ def _redirected(response: urllib3.BaseHTTPResponse, url: str, access: str) -> Co
         f"The Schema Registry {url} redirects{target} (status {response.status}) when asked to {access}. Redirects are "
         "not followed, because requests may carry credentials.",
         code="registry.redirect",
-        suggestion=f"Set {settings.URL} to the registry's own base URL.",
-        config_path=settings.URL,
+        suggestion=f"Set {RegistryConfig.urls} to the registry's own base URL.",
+        config_path=RegistryConfig.urls.name,
     )
 
 
@@ -234,7 +236,7 @@ def _reason(error: BaseException) -> str:
     return text or type(error).__name__
 
 
-def _split_user_info(urls: list[str]) -> tuple[list[str], str]:
+def _split_user_info(urls: Iterable[str]) -> tuple[list[str], str]:
     """URLs without user and password and without a final slash; the first `user:password` found, decoded."""
     clean, found = [], ""
     for url in urls:
@@ -257,7 +259,7 @@ def _split_user_info(urls: list[str]) -> tuple[list[str], str]:
 
 def _wrong_url() -> ConfigError:
     return ConfigError(
-        f"Invalid value for configuration {settings.URL}: it must hold URLs that begin with http:// or https://.",
+        f"Invalid value for configuration {RegistryConfig.urls}: it must hold URLs that begin with http:// or https://.",
         suggestion="Give the registry's base URL, such as http://registry:8081; separate several by commas.",
-        config_path=settings.URL,
+        config_path=RegistryConfig.urls.name,
     )

@@ -4,61 +4,59 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Mapping
-from typing import Any
 
 from airflow_connect.errors import ConfigError
-from airflow_connect.registry import settings
+from airflow_connect.registry.settings import RegistryConfig
 
 _JAAS_OPTION = re.compile(r"""\b(username|password)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;]+)""")
 
 
-def authorization(parsed: Mapping[str, Any], in_url: str) -> dict[str, str]:
+def authorization(config: RegistryConfig, in_url: str) -> dict[str, str]:
     """Headers that authenticate requests; none if nothing is configured.
 
     Args:
-        parsed: values of `settings.shared_keys()`.
+        config: what the converter takes from its configuration.
         in_url: `user:password` of the base URL, or "".
 
     Raises:
         ConfigError: two kinds of credentials are configured, or a source contains none.
     """
-    user_info, token = _user_info(parsed, in_url), parsed[settings.BEARER_TOKEN].value
+    user_info, token = _user_info(config, in_url), config.bearer_token
     if user_info and token:
         raise ConfigError(
-            f"Both {settings.BEARER_TOKEN} and a user with a password are set; the registry accepts one of them.",
-            suggestion=f"Remove {settings.BEARER_TOKEN} or the user.",
-            config_path=settings.BEARER_TOKEN,
+            f"Both {RegistryConfig.bearer_token} and a user with a password are set; the registry accepts one of them.",
+            suggestion=f"Remove {RegistryConfig.bearer_token} or the user.",
+            config_path=RegistryConfig.bearer_token.name,
         )
     if token:
         headers = {
             "Authorization": f"Bearer {token}",
-            "target-sr-cluster": parsed[settings.LOGICAL_CLUSTER],
-            "Confluent-Identity-Pool-Id": parsed[settings.IDENTITY_POOL],
+            "target-sr-cluster": config.logical_cluster,
+            "Confluent-Identity-Pool-Id": config.identity_pool,
         }
         return {name: value for name, value in headers.items() if value}
     return {"Authorization": f"Basic {b64encode(user_info.encode()).decode('ascii')}"} if user_info else {}
 
 
-def _user_info(parsed: Mapping[str, Any], in_url: str) -> str:
-    source = parsed[settings.BASIC_SOURCE]
+def _user_info(config: RegistryConfig, in_url: str) -> str:
+    source = config.login_source
     if source == "URL":
         return in_url
     if source == "SASL_INHERIT":
-        found = dict(_JAAS_OPTION.findall(parsed["sasl.jaas.config"].value))
+        found = dict(_JAAS_OPTION.findall(config.jaas))
         if len(found) == 2:
             return f"{_unquoted(found['username'])}:{_unquoted(found['password'])}"
         raise ConfigError(
-            f"{settings.BASIC_SOURCE}=SASL_INHERIT needs a sasl.jaas.config with username and password.",
+            f"{RegistryConfig.login_source}=SASL_INHERIT needs a sasl.jaas.config with username and password.",
             suggestion="Set sasl.jaas.config with the converter's prefix, or use USER_INFO.",
-            config_path="sasl.jaas.config",
+            config_path=RegistryConfig.jaas.name,
         )
-    given: str = parsed[settings.OLD_USER_INFO].value or parsed[settings.USER_INFO].value
+    given = config.old_login or config.login
     if ":" not in given:
         raise ConfigError(
-            f"{settings.BASIC_SOURCE}=USER_INFO needs {settings.USER_INFO}=user:password.",
-            suggestion=f"Set {settings.USER_INFO}.",
-            config_path=settings.USER_INFO,
+            f"{RegistryConfig.login_source}=USER_INFO needs {RegistryConfig.login}=user:password.",
+            suggestion=f"Set {RegistryConfig.login}.",
+            config_path=RegistryConfig.login.name,
         )
     return given
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from airflow_connect.errors import SchemaError
-from airflow_connect.registry import settings
 from airflow_connect.registry.client import SchemaRegistryClient, SchemaText
 from airflow_connect.registry.settings import WritingSettings
 
@@ -61,20 +60,23 @@ class SchemaIds:
         if rules.use_id is not None:
             given = self._client.schema(rules.use_id)
             if rules.id_strict:
-                self._check(given, schema, f"the schema {rules.use_id}", settings.ID_STRICT)
+                self._check(given, schema, f"the schema {rules.use_id}", WritingSettings.id_strict.name)
             return WrittenSchema(rules.use_id, given)
         if rules.use_latest:
             latest = self._client.latest(subject)
             if rules.latest_strict:
-                self._check(latest.schema, schema, f"the latest schema of {subject}", settings.LATEST_STRICT)
+                self._check(
+                    latest.schema, schema, f"the latest schema of {subject}", WritingSettings.latest_strict.name
+                )
             return WrittenSchema(latest.schema_id, latest.schema)
         registered = self._client.lookup(subject, schema, rules.normalize)
         if registered is None:
             raise SchemaError(
                 f"The schema of the value is not registered under the subject {subject}, and "
-                f"{settings.AUTO_REGISTER}=false.",
+                f"{WritingSettings.auto_register}=false.",
                 code="data.schema_unregistered",
-                suggestion=f"Register it, or set {settings.AUTO_REGISTER}=true or {settings.USE_LATEST}=true.",
+                suggestion=f"Register it, or set {WritingSettings.auto_register}=true"
+                f" or {WritingSettings.use_latest}=true.",
             )
         return WrittenSchema(registered.schema_id, schema)
 

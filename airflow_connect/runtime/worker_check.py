@@ -10,7 +10,7 @@ from airflow_connect.api.config.references import ResolvedReferences
 from airflow_connect.config.resolved.worker import WorkerConfig
 from airflow_connect.errors import ConnectError
 from airflow_connect.registry.connection import RegistryConnection
-from airflow_connect.registry.settings import URL, shared_keys
+from airflow_connect.registry.settings import RegistryConfig
 
 _TRIED_ID = "airflow-connect.connection.test"
 """End of the transactional id that is tried. Only another test of a connection would be fenced by it."""
@@ -95,15 +95,15 @@ def _registries(worker: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     """The settings of each converter that names a registry, without their prefix."""
     for prefix in _CONVERTERS:
         settings = {key[len(prefix) :]: str(value) for key, value in worker.items() if key.startswith(prefix)}
-        if settings.get(URL):
+        if settings.get(RegistryConfig.urls.name):
             yield settings
 
 
 def _reach_registry(settings: Mapping[str, str]) -> str:
-    definition, given = shared_keys(), {**settings, **_QUICKLY}
-    connection = RegistryConnection(definition.parse(given), given)
+    given = {**settings, **_QUICKLY}
+    connection = RegistryConnection(RegistryConfig.config_def().parse(given), given)
     connection.request("GET", "/schemas/types", access="read the types of schemas")
-    return f"The Schema Registry answers at {_without_login(settings[URL])}."
+    return f"The Schema Registry answers at {_without_login(settings[RegistryConfig.urls.name])}."
 
 
 def _without_login(urls: str) -> str:

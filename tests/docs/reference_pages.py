@@ -41,13 +41,13 @@ PAGES = (
         "S3 sink: every configuration key",
         "Keys of Kafka Connect and of Confluent's S3 sink keep their names, defaults and checks. The groups"
         " Run and, in the worker, Runs are additions.",
-        "airflow_connect.connectors.files.s3.config:config_def",
+        "airflow_connect.connectors.files.s3.config:S3SinkConfig.config_def",
     ),
     Page(
         "docs/connectors/local-sink.reference.md",
         "Local sink: every configuration key",
         "Keys of Kafka Connect, of Confluent's storage sinks, and a directory. The group Run is an addition.",
-        "airflow_connect.connectors.files.local.config:config_def",
+        "airflow_connect.connectors.files.local.config:LocalSinkConfig.config_def",
     ),
     Page(
         "docs/connectors/file-stream-sink.reference.md",
@@ -103,7 +103,7 @@ PAGES = (
         "HDFS sink: every configuration key",
         "Keys of Kafka Connect and of Confluent's HDFS sink keep their names, defaults and checks. The group Run,"
         " `behavior.on.null.values` and `report.null.values.to.dlq` are additions.",
-        "airflow_connect.connectors.files.hdfs.config:config_def",
+        "airflow_connect.connectors.files.hdfs.config:HdfsSinkConfig.config_def",
     ),
     Page(
         "docs/connectors/search-sink.reference.md",
@@ -124,7 +124,7 @@ PAGES = (
         "docs/worker.reference.md",
         "Worker: every configuration key",
         "The settings that connectors share. Any other key counts as a setting of Kafka's clients.",
-        "airflow_connect.config.resolved.worker:worker_keys",
+        "airflow_connect.config.resolved.worker:WorkerConfig.config_def",
     ),
     Page(
         "docs/transformations.reference.md",

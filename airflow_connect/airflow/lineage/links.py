@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from airflow.sdk import BaseOperatorLink
 
 from airflow_connect.airflow.lineage.default_assets import default_assets
-from airflow_connect.config.keys.sink import DLQ_TOPIC
+from airflow_connect.config.keys.sink import SinkKeys
 
 if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
@@ -61,7 +61,7 @@ class DeadLettersLink(BaseOperatorLink):
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
         """The URL, or ""."""
-        if not operator.lineage().connector.get(DLQ_TOPIC):
+        if not operator.lineage().connector.get(SinkKeys.dead_letter_topic.name):
             return ""
         page = _page_of(operator, ti_key)
         return f"{page}#dead-letters" if page else ""

@@ -22,7 +22,7 @@ from functools import cache
 from typing import Any, Generic, Self, TypeVar, overload
 
 from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Rule
-from airflow_connect.api.config.plugins import PluginKind, PluginRef
+from airflow_connect.api.config.plugins import PluginKind, PluginRef, resolve
 from airflow_connect.api.config.validators import OneOf, Validator
 from airflow_connect.api.config.values import Password, Type
 
@@ -89,6 +89,18 @@ class TypedKey(Generic[Value]):
         """The same key; objects hold whether its value is `chosen`."""
         return self.to(lambda value: value == chosen)
 
+    def or_blank(self: TypedKey[str]) -> TypedKey[str]:
+        """The same key; objects hold "" if it has no value."""
+        return self.to(lambda value: value or "")
+
+    def or_zero(self: TypedKey[int | None]) -> TypedKey[int]:
+        """The same key; objects hold 0 if it has no value."""
+        return self.to(lambda value: value or 0)
+
+    def at_least(self: TypedKey[int], least: int) -> TypedKey[int]:
+        """The same key; objects hold `least` for smaller numbers."""
+        return self.to(lambda value: max(least, value))
+
     def or_none(self) -> TypedKey[Value | None]:
         """The same key; objects hold None for a blank value."""
         return self.to(lambda value: value or None)
@@ -101,7 +113,7 @@ class Keys:
     in complete sentences, with units; a validator; and further attributes of `ConfigKey` by name.
     """
 
-    def __init__(self, group: str, importance: Importance) -> None:
+    def __init__(self, group: str | None, importance: Importance) -> None:
         """Keep what the keys share."""
         self._group, self._importance = group, importance
 
@@ -161,9 +173,21 @@ class Keys:
         """A secret."""
         return self._declared(Type.PASSWORD, name, default, documentation, validator=validator, **more)
 
+    def secret(self, name: str, default: Any, documentation: str, **more: Any) -> TypedKey[str]:
+        """A secret; objects hold its clear text, "" if there is none."""
+        return self.password(name, default, documentation, **more).to(clear_text)
+
     def plugin(self, name: str, default: Any, documentation: str, kind: PluginKind, **more: Any) -> TypedKey[PluginRef]:
         """The class of a plugin."""
-        return self._declared(Type.CLASS, name, default, documentation, plugin=kind, **more)
+        key = self._declared(Type.CLASS, name, default, documentation, plugin=kind, **more)
+        return key.to(lambda class_name: resolve(kind, class_name))
+
+    def optional_plugin(
+        self, name: str, documentation: str, kind: PluginKind, **more: Any
+    ) -> TypedKey[PluginRef | None]:
+        """The class of a plugin; absent: None."""
+        key = self._declared(Type.CLASS, name, None, documentation, plugin=kind, **more)
+        return key.to(lambda class_name: None if class_name is None else resolve(kind, class_name))
 
     def _declared(self, kind: Type, name: str, default: Any, documentation: str, **more: Any) -> TypedKey[Any]:
         key = ConfigKey(name, kind, default, documentation, importance=self._importance, group=self._group, **more)
@@ -177,8 +201,8 @@ class KeyGroup:
         high, medium, low: by the importance of the keys; see `Importance`.
     """
 
-    def __init__(self, name: str) -> None:
-        """Keep the name of the group."""
+    def __init__(self, name: str | None) -> None:
+        """Keep the name of the group; None: the keys are in no group."""
         self.high, self.medium, self.low = Keys(name, HIGH), Keys(name, MEDIUM), Keys(name, LOW)
 
 
@@ -214,7 +238,7 @@ class TypedConfig:
         definition = ConfigDef()
         cls.define(definition)
         for keys, rule in cls.checks():
-            definition.define_rule([key.name for key in keys], rule)
+            definition.define_rule(map(str, keys), rule)
         return definition
 
     @classmethod
@@ -233,9 +257,21 @@ class TypedConfig:
         return list(found.values())
 
     @classmethod
-    def checks(cls) -> Iterable[tuple[Sequence[TypedKey[Any]], Rule]]:
-        """Checks of several keys together: those that must be valid by themselves first, and the check."""
+    def checks(cls) -> Checks:
+        """Checks of several keys together: those that must be valid by themselves first, and the check.
+
+        Keys that another class declares may be given by their names.
+        """
         return ()
+
+
+Checks = Iterable[tuple[Sequence[TypedKey[Any] | str], Rule]]
+"""What `TypedConfig.checks` returns."""
+
+
+def clear_text(secret: Password | None) -> str:
+    """The secret, or "" if there is none."""
+    return secret.value if secret is not None else ""
 
 
 def _words(parsed: Sequence[str] | None) -> tuple[str, ...]:

@@ -35,27 +35,6 @@ _NO_VERSIONS = "Only one version of each plugin is installed, so there is nothin
 _BY_IMPORTANCE = list(Importance)
 
 
-def list_keys() -> list[ConfigKey]:
-    """`transforms` and `predicates`."""
-    low = Importance.LOW
-    return [
-        ConfigKey(
-            TRANSFORMATION_KIND.list_key, Type.LIST, "",
-            "Aliases of the transformations to apply to every record, in this order. Each one is described by keys"
-            " that begin with `transforms.<alias>.`.",
-            Lambda(_check_unique, "unique transformation aliases"), low, "Transforms", width=Width.LONG,
-            display_name="Transforms",
-        ),
-        ConfigKey(
-            PREDICATE_KIND.list_key, Type.LIST, "",
-            "Aliases of the predicates that transformations name. Each one is described by keys that begin with"
-            " `predicates.<alias>.`.",
-            Lambda(_check_unique, "unique predicate aliases"), low, "Predicates", width=Width.LONG,
-            display_name="Predicates",
-        ),
-    ]  # fmt: skip
-
-
 def alias_families() -> list[KeyFamily]:
     """The keys of aliases, if no configuration lists the aliases."""
     return [
@@ -75,7 +54,7 @@ def with_chain(base: ConfigDef, raw: Mapping[str, Any]) -> ConfigDef:
     """`base` plus the keys of every alias that `raw` lists; imports the classes, and never raises.
 
     Args:
-        base: a connector's definition that has `list_keys` and `alias_families`; any other, including one that already
+        base: a connector's definition that has the families of aliases; any other, including one that already
             has its chain, is returned unchanged.
         raw: the connector's configuration.
     """
@@ -246,8 +225,8 @@ def _always(problem: Problem) -> Rule:
     return lambda parsed: [problem]
 
 
-def _check_unique(name: str, value: Any) -> None:
-    """Source: the text of ConnectorConfig's own validator, which is not that of ValidList."""
+def check_unique(name: str, value: Any) -> None:
+    """Refuse repeated aliases. Source: the text of ConnectorConfig's own validator, which is not that of ValidList."""
     if len(set(value or ())) != len(value or ()):
         raise invalid(name, f"[{', '.join(value)}]", "Duplicate alias provided.")
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_connect.api.config import plugins
 from airflow_connect.api.config.config_def import ConfigDef, IgnoredKey, UnknownKey
 from airflow_connect.api.config.values import coerce_config
 from airflow_connect.config.keys import sink as keys
-from airflow_connect.config.keys.points_in_time import parse_timestamp_ms
+from airflow_connect.config.keys.sink import SinkKeys
 from airflow_connect.config.keys.transforms import with_chain
-from airflow_connect.config.resolved.transforms import TransformConfig, transforms_of
+from airflow_connect.config.resolved.transforms import transforms_of
 from airflow_connect.errors import ConfigError
 
 CONVERTER_TYPE = "converter.type"
@@ -51,34 +51,19 @@ class ErrorConfig:
     retry_delay_max_ms: int
     log: bool
     log_records: bool
-    dead_letter_topic: str
-    dead_letter_replication_factor: int
-    dead_letter_headers: bool
+    dead_letter_topic: str = ""
+    dead_letter_replication_factor: int = 1
+    dead_letter_headers: bool = False
     max_records: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SinkConnectorConfig:
+class SinkConnectorConfig(SinkKeys):
     """Connect's own keys of a sink connector, and ours; the connector's keys are its own config class's.
 
     Attributes:
-        name: connector name.
-        connector: the connector class.
-        tasks_max: at least 1.
         key_converter, value_converter, header_converter: None: the worker's.
         transforms: the chain of transformations, in order.
-        topics: topic names, or () when `topics_regex` is used.
-        topics_regex: pattern for the whole topic name, or "".
         errors: error handling and dead letter queue.
-        flush_on_end: publish files that are not full at the end of a run.
-        delivery_guarantee: `exactly_once`, `at_least_once` or `at_most_once`.
-        run_max_records: maximum number of offsets per run; 0: no limit.
-        run_max_bytes: maximum number of bytes per run; 0: no limit.
-        run_max_seconds: maximum seconds of copying; 0: no limit.
-        split_partitions: whether several tasks may copy one partition.
-        split_min_records: smallest number of offsets in a range of such a partition.
-        run_until_timestamp_ms: records at or after this time stay for a later run; None: no limit.
-        offsets_out_of_range: `earliest`, `latest`, `nearest`, or "" to fail.
         consumer_override, producer_override, admin_override: settings of Kafka's Java clients, without
             prefix.
         raw: the whole configuration as text.
@@ -86,31 +71,25 @@ class SinkConnectorConfig:
         unknown: given keys that are not defined; () unless the connector's own definition was given.
     """
 
-    name: str
-    connector: plugins.PluginRef
-    tasks_max: int
-    key_converter: ConverterConfig | None
-    value_converter: ConverterConfig | None
-    header_converter: ConverterConfig | None
-    topics: tuple[str, ...]
-    topics_regex: str
-    errors: ErrorConfig
-    flush_on_end: bool
-    delivery_guarantee: str
-    run_max_records: int
-    run_max_bytes: int
-    run_max_seconds: int
-    split_partitions: bool
-    split_min_records: int
-    run_until_timestamp_ms: int | None
-    offsets_out_of_range: str
-    consumer_override: Mapping[str, str] = field(default_factory=dict, repr=False)
-    producer_override: Mapping[str, str] = field(default_factory=dict, repr=False)
-    admin_override: Mapping[str, str] = field(default_factory=dict, repr=False)
-    raw: Mapping[str, str] = field(default_factory=dict, repr=False)
-    transforms: tuple[TransformConfig, ...] = ()
     ignored: tuple[IgnoredKey, ...] = ()
     unknown: tuple[UnknownKey, ...] = ()
+
+    def __init__(self, raw: Mapping[str, str], parsed: Mapping[str, Any]) -> None:
+        """Read each key's value, and what follows from the nested keys."""
+        super().__init__(raw, parsed)
+        self.key_converter = converter_of(raw, parsed, keys.KEY_CONVERTER)
+        self.value_converter = converter_of(raw, parsed, keys.VALUE_CONVERTER)
+        self.header_converter = converter_of(raw, parsed, keys.HEADER_CONVERTER)
+        self.transforms = transforms_of(raw)
+        self.errors = replace(
+            errors_of(self, self.errors_max_records),
+            dead_letter_topic=self.dead_letter_topic,
+            dead_letter_replication_factor=self.dead_letter_replication_factor,
+            dead_letter_headers=self.dead_letter_headers,
+        )
+        self.consumer_override = with_prefix(raw, keys.CONSUMER_OVERRIDE)
+        self.producer_override = with_prefix(raw, keys.PRODUCER_OVERRIDE)
+        self.admin_override = with_prefix(raw, keys.ADMIN_OVERRIDE)
 
     @classmethod
     def from_config(cls, raw: Mapping[str, Any], definition: ConfigDef | None = None) -> SinkConnectorConfig:
@@ -124,36 +103,12 @@ class SinkConnectorConfig:
         Raises:
             ConfigError: names every wrong key.
         """
-        known = with_chain(definition or keys.sink_keys(), raw)
-        parsed = known.parse(raw)
+        known = with_chain(definition or cls.config_def(), raw)
         text = {name: value for name, value in coerce_config(raw).items() if value is not None}
-        return cls(
-            name=parsed[keys.NAME],
-            connector=plugins.resolve(plugins.PluginKind.CONNECTOR, parsed[keys.CONNECTOR_CLASS]),
-            tasks_max=parsed[keys.TASKS_MAX],
-            key_converter=converter_of(text, parsed, keys.KEY_CONVERTER),
-            value_converter=converter_of(text, parsed, keys.VALUE_CONVERTER),
-            header_converter=converter_of(text, parsed, keys.HEADER_CONVERTER),
-            topics=tuple(parsed[keys.TOPICS]),
-            topics_regex=parsed[keys.TOPICS_REGEX],
-            errors=_errors_of(parsed),
-            flush_on_end=parsed[keys.FLUSH_ON_END],
-            delivery_guarantee=parsed[keys.DELIVERY_GUARANTEE],
-            run_max_records=parsed[keys.RUN_MAX_RECORDS] or 0,
-            run_max_bytes=parsed[keys.RUN_MAX_BYTES] or 0,
-            run_max_seconds=parsed[keys.RUN_MAX_SECONDS] or 0,
-            split_partitions=parsed[keys.SPLIT_PARTITIONS],
-            split_min_records=parsed[keys.SPLIT_MIN_RECORDS],
-            run_until_timestamp_ms=_until(parsed[keys.RUN_UNTIL_TIMESTAMP]),
-            offsets_out_of_range=parsed[keys.OFFSETS_OUT_OF_RANGE],
-            consumer_override=with_prefix(text, keys.CONSUMER_OVERRIDE),
-            producer_override=with_prefix(text, keys.PRODUCER_OVERRIDE),
-            admin_override=with_prefix(text, keys.ADMIN_OVERRIDE),
-            raw=text,
-            transforms=transforms_of(text),
-            ignored=(*known.ignored_keys(text), *_unused_converter_keys(text)),
-            unknown=tuple(known.unknown_keys(text)) if definition else (),
-        )
+        config = cls(text, known.parse(raw))
+        config.ignored = (*known.ignored_keys(text), *_unused_converter_keys(text))
+        config.unknown = tuple(known.unknown_keys(text)) if definition else ()
+        return config
 
 
 def converter_of(raw: Mapping[str, str], parsed: Mapping[str, Any], key: str) -> ConverterConfig | None:
@@ -211,19 +166,13 @@ def _unused_converter_keys(raw: Mapping[str, str]) -> list[IgnoredKey]:
     ]
 
 
-def _errors_of(parsed: Mapping[str, Any]) -> ErrorConfig:
+def errors_of(config: keys.CommonKeys, max_records: int | None) -> ErrorConfig:
+    """How a connector without a dead letter queue treats errors."""
     return ErrorConfig(
-        tolerate=parsed[keys.ERRORS_TOLERANCE] == "all",
-        retry_timeout_ms=parsed[keys.ERRORS_RETRY_TIMEOUT],
-        retry_delay_max_ms=parsed[keys.ERRORS_RETRY_DELAY_MAX_MS],
-        log=parsed[keys.ERRORS_LOG_ENABLE],
-        log_records=parsed[keys.ERRORS_LOG_INCLUDE_MESSAGES],
-        dead_letter_topic=parsed[keys.DLQ_TOPIC],
-        dead_letter_replication_factor=parsed[keys.DLQ_REPLICATION_FACTOR],
-        dead_letter_headers=parsed[keys.DLQ_CONTEXT_HEADERS],
-        max_records=parsed[keys.ERRORS_MAX_RECORDS],
+        tolerate=config.tolerates_errors,
+        retry_timeout_ms=config.errors_retry_timeout_ms,
+        retry_delay_max_ms=config.errors_retry_delay_max_ms,
+        log=config.logs_errors,
+        log_records=config.logs_records,
+        max_records=max_records,
     )
-
-
-def _until(text: str) -> int | None:
-    return parse_timestamp_ms(text) if text else None

@@ -11,15 +11,16 @@ from airflow_connect.api.config.config_def import ConfigDef, IgnoredKey, Unknown
 from airflow_connect.api.config.values import coerce_config
 from airflow_connect.config.keys import sink as keys
 from airflow_connect.config.keys import source as source_keys
+from airflow_connect.config.keys.source import SourceKeys
 from airflow_connect.config.keys.transforms import with_chain
 from airflow_connect.config.resolved.sink import (
     ConverterConfig,
-    ErrorConfig,
     converter_of,
     effective_converter,
+    errors_of,
     with_prefix,
 )
-from airflow_connect.config.resolved.transforms import TransformConfig, transforms_of
+from airflow_connect.config.resolved.transforms import transforms_of
 from airflow_connect.config.resolved.worker import WorkerConfig
 from airflow_connect.java.patterns.compiled import compile_java_pattern
 
@@ -51,51 +52,39 @@ def _is_matched(topic: str, patterns: tuple[str, ...]) -> bool:
     return any(compile_java_pattern(pattern).fullmatch(topic) for pattern in patterns)
 
 
-@dataclass(frozen=True, slots=True)
-class SourceConnectorConfig:
+class SourceConnectorConfig(SourceKeys):
     """Connect's own keys of a source connector, and ours; the connector's keys are its own.
 
     Attributes:
-        name: connector name.
-        connector: the connector class.
-        tasks_max: at least 1.
         key_converter, value_converter, header_converter: as configured, or else those of `SourceConnector.converters`;
             None: the worker's.
         transforms: the chain of transformations, in order.
         errors: error handling; sources have no dead letter queue.
-        requires_exactly_once: `exactly.once.support=required`.
-        delivery_guarantee: `exactly_once`, `at_least_once`, `at_most_once`, or "" when not set.
-        boundary: `poll`, `interval` or `connector`.
-        boundary_interval_ms: None: the worker's `offset.flush.interval.ms`.
-        offsets_topic: the connector's own offsets topic, or "".
         topic_groups: in order of precedence, `default` last; () when no `topic.creation.` key is given.
-        run_idle_polls: None: decided by the task's class.
-        run_max_records, run_max_bytes, run_max_seconds: 0: no limit.
         raw: the whole configuration as text.
         ignored, unknown: as in SinkConnectorConfig.
     """
 
-    name: str
-    connector: plugins.PluginRef
-    tasks_max: int
-    key_converter: ConverterConfig | None
-    value_converter: ConverterConfig | None
-    header_converter: ConverterConfig | None
-    transforms: tuple[TransformConfig, ...]
-    errors: ErrorConfig
-    requires_exactly_once: bool
-    delivery_guarantee: str
-    boundary: str
-    boundary_interval_ms: int | None
-    offsets_topic: str
-    topic_groups: tuple[TopicGroup, ...]
-    run_idle_polls: int | None
-    run_max_records: int
-    run_max_bytes: int
-    run_max_seconds: int
-    raw: Mapping[str, str] = field(default_factory=dict, repr=False)
     ignored: tuple[IgnoredKey, ...] = ()
     unknown: tuple[UnknownKey, ...] = ()
+
+    def __init__(self, raw: Mapping[str, str], parsed: Mapping[str, Any]) -> None:
+        """Read each key's value, and what follows from the nested keys."""
+        super().__init__(raw, parsed)
+        self.key_converter = self._converter_of(keys.KEY_CONVERTER)
+        self.value_converter = self._converter_of(keys.VALUE_CONVERTER)
+        self.header_converter = self._converter_of(keys.HEADER_CONVERTER)
+        self.transforms = transforms_of(raw)
+        self.errors = errors_of(self, self.errors_max_records)
+        self.topic_groups = _groups_of(raw, parsed)
+
+    def _converter_of(self, key: str) -> ConverterConfig | None:
+        """The converter of the configuration, or else the one that the connector's class prescribes."""
+        own = converter_of(self.raw, self.parsed, key)
+        if own is not None:
+            return own
+        name = getattr(plugins.load(self.connector), "converters", {}).get(key)
+        return None if name is None else converter_of(self.raw, {key: name}, key)
 
     @classmethod
     def from_config(cls, raw: Mapping[str, Any], definition: ConfigDef | None = None) -> SourceConnectorConfig:
@@ -109,32 +98,12 @@ class SourceConnectorConfig:
         Raises:
             ConfigError: names every wrong key.
         """
-        known = with_chain(source_keys.with_topic_creation(definition or source_keys.source_keys(), raw), raw)
-        parsed = known.parse(raw)
+        known = with_chain(source_keys.with_topic_creation(definition or cls.config_def(), raw), raw)
         text = {name: value for name, value in coerce_config(raw).items() if value is not None}
-        return cls(
-            name=parsed[keys.NAME],
-            connector=plugins.resolve(plugins.PluginKind.CONNECTOR, parsed[keys.CONNECTOR_CLASS]),
-            tasks_max=parsed[keys.TASKS_MAX],
-            key_converter=_converter_of(text, parsed, keys.KEY_CONVERTER),
-            value_converter=_converter_of(text, parsed, keys.VALUE_CONVERTER),
-            header_converter=_converter_of(text, parsed, keys.HEADER_CONVERTER),
-            transforms=transforms_of(text),
-            errors=_errors_of(parsed),
-            requires_exactly_once=parsed[source_keys.EXACTLY_ONCE_SUPPORT].lower() == source_keys.REQUIRED_SUPPORT,
-            delivery_guarantee=parsed[keys.DELIVERY_GUARANTEE] or "",
-            boundary=parsed[source_keys.TRANSACTION_BOUNDARY].lower(),
-            boundary_interval_ms=parsed[source_keys.TRANSACTION_BOUNDARY_INTERVAL_MS],
-            offsets_topic=(parsed[source_keys.OFFSETS_STORAGE_TOPIC] or "").strip(),
-            topic_groups=_groups_of(text, parsed),
-            run_idle_polls=parsed[source_keys.RUN_IDLE_POLLS],
-            run_max_records=parsed[keys.RUN_MAX_RECORDS] or 0,
-            run_max_bytes=parsed[keys.RUN_MAX_BYTES] or 0,
-            run_max_seconds=parsed[keys.RUN_MAX_SECONDS] or 0,
-            raw=text,
-            ignored=tuple(known.ignored_keys(text)),
-            unknown=tuple(known.unknown_keys(text)) if definition else (),
-        )
+        config = cls(text, known.parse(raw))
+        config.ignored = tuple(known.ignored_keys(text))
+        config.unknown = tuple(known.unknown_keys(text)) if definition else ()
+        return config
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,36 +169,12 @@ def _converter(key: str, own: ConverterConfig | None, worker: ConverterConfig | 
     return effective_converter(key, own, worker, "for lines of text use StringConverter")
 
 
-def _converter_of(text: Mapping[str, str], parsed: Mapping[str, Any], key: str) -> ConverterConfig | None:
-    """The converter of the configuration, or else the one that the connector's class prescribes."""
-    own = converter_of(text, parsed, key)
-    if own is not None:
-        return own
-    reference = plugins.resolve(plugins.PluginKind.CONNECTOR, parsed[keys.CONNECTOR_CLASS])
-    name = getattr(plugins.load(reference), "converters", {}).get(key)
-    return None if name is None else converter_of(text, {key: name}, key)
-
-
-def _errors_of(parsed: Mapping[str, Any]) -> ErrorConfig:
-    return ErrorConfig(
-        tolerate=parsed[keys.ERRORS_TOLERANCE] == "all",
-        retry_timeout_ms=parsed[keys.ERRORS_RETRY_TIMEOUT],
-        retry_delay_max_ms=parsed[keys.ERRORS_RETRY_DELAY_MAX_MS],
-        log=parsed[keys.ERRORS_LOG_ENABLE],
-        log_records=parsed[keys.ERRORS_LOG_INCLUDE_MESSAGES],
-        dead_letter_topic="",
-        dead_letter_replication_factor=1,
-        dead_letter_headers=False,
-        max_records=parsed[keys.ERRORS_MAX_RECORDS],
-    )
-
-
 def _groups_of(text: Mapping[str, str], parsed: Mapping[str, Any]) -> tuple[TopicGroup, ...]:
     default = f"{source_keys.TOPIC_CREATION}{source_keys.DEFAULT_GROUP}."
     if f"{default}{source_keys.PARTITIONS}" not in parsed:
         return ()
     counts = {which: parsed[default + which] for which in (source_keys.PARTITIONS, source_keys.REPLICATION_FACTOR)}
-    groups = [_group_of(name, text, parsed, counts) for name in parsed[source_keys.TOPIC_CREATION_GROUPS]]
+    groups = [_group_of(name, text, parsed, counts) for name in SourceKeys.topic_creation_groups.of(parsed)]
     return (*groups, _group_of(source_keys.DEFAULT_GROUP, text, parsed, counts))
 
 

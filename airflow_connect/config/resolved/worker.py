@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_connect.api.config import near_names, plugins
@@ -11,34 +10,19 @@ from airflow_connect.api.config.config_def import (
     REQUIRED,
     ConfigDef,
     ConfigKey,
-    IgnoredKey,
     Importance,
     KeyFamily,
     Type,
     UnknownKey,
 )
+from airflow_connect.api.config.typed import KeyGroup, TypedConfig
 from airflow_connect.api.config.validators import Lambda, NonEmptyString, Range, ValidList
 from airflow_connect.api.config.values import coerce_config, invalid
 from airflow_connect.config.keys import sink as sink_keys
 from airflow_connect.config.keys.override_policy import ALLOWLIST, POLICIES, POLICY, OverridePolicy, policy_name
-from airflow_connect.config.keys.source_worker import (
-    BROKER_DEFAULT,
-    SourceWorkerConfig,
-    source_worker_keys,
-    topic_settings,
-)
+from airflow_connect.config.keys.source_worker import BROKER_DEFAULT, SourceWorkerConfig, topic_settings
 from airflow_connect.config.resolved.sink import ConverterConfig, converter_of
 
-BOOTSTRAP_SERVERS = "bootstrap.servers"
-GROUP_ID = "group.id"
-RUNS_TOPIC = "runs.storage.topic"
-RUNS_REPLICATION_FACTOR = "runs.storage.replication.factor"
-RUNS_PARTITIONS = "runs.storage.partitions"
-ALTER_STATE_TOPICS = "state.topics.alter"
-RUN_INTERVAL = "run.interval.seconds"
-RUN_TIMEOUT = "run.timeout.seconds"
-RUNS_AT_ONCE = "runs.at.once"
-DEFAULT_GROUP_ID = "airflow-connect"
 SIMPLE_HEADER_CONVERTER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
 CLIENT_PREFIXES = ("consumer.", "producer.", "admin.")
@@ -60,103 +44,22 @@ _SERVER_KEYS = (
     "topic.tracking.allow.reset", "topic.tracking.enable",
 )  # fmt: skip
 _SOURCE_KEYS = ("offset.flush.timeout.ms",)
+_KAFKA, _RUNS = KeyGroup("Kafka"), KeyGroup("Runs")
 
 
-def worker_keys() -> ConfigDef:
-    """Every key of a worker file that is used here, and Connect's keys that are ignored."""
-    low = Importance.LOW
-    converters = [key for key in sink_keys.common_keys().keys.values() if ".converter" in key.name]
-    definition = ConfigDef().define(*_cluster_keys(), *_runs_keys(), *source_worker_keys())
-    for key in converters:
-        is_header = key.name == sink_keys.HEADER_CONVERTER
-        text = key.documentation
-        if not key.ignored:
-            text = f"{text.partition('. ')[0]}, for connectors that do not set {key.name} themselves."
-        default = SIMPLE_HEADER_CONVERTER if is_header else None
-        definition.define(
-            ConfigKey(key.name, key.type, default, text, None, low, "Converters", key.plugin, key.ignored)
-        )
-    for names, reason in ((_LIVE_WORKER_KEYS, _NO_SERVICE), (_SERVER_KEYS, _OF_WORKER), (_SOURCE_KEYS, _NOT_KEPT)):
-        definition.define(
-            *(ConfigKey(n, Type.STRING, None, "", None, low, "Kafka Connect", ignored=reason) for n in names)
-        )
-    return definition.define_family(*_families())
+def _check_policy(name: str, value: Any) -> None:
+    if not value or not policy_name(value):
+        raise invalid(name, value, f"String must be one of: {', '.join(POLICIES)}")
 
 
-def _cluster_keys() -> list[ConfigKey]:
-    return [
-        ConfigKey(
-            BOOTSTRAP_SERVERS, Type.LIST, REQUIRED,
-            "Brokers of the Kafka cluster, host:port, comma separated.",
-            ValidList(empty_allowed=False), Importance.HIGH, "Kafka",
-        ),
-        ConfigKey(
-            GROUP_ID, Type.STRING, DEFAULT_GROUP_ID,
-            "Name of the installation. It is the prefix of the transactional ids with which a new run fences an older"
-            " one: all workers that run the same connectors must use the same name.",
-            NonEmptyString(), Importance.HIGH, "Kafka",
-        ),
-        ConfigKey(
-            POLICY, Type.STRING, "All",
-            "Which client settings a connector may override: `All`, `None`, `Principal`"
-            " (sasl.jaas.config, sasl.mechanism and security.protocol only), or `Allowlist`.",
-            Lambda(_check_policy, f"[{', '.join(POLICIES)}]"), Importance.MEDIUM, "Kafka",
-        ),
-        ConfigKey(
-            ALLOWLIST, Type.LIST, "",
-            "Client settings, without prefixes such as `consumer.override.`, that a connector may override under the"
-            " policy `Allowlist`.",
-            ValidList(), Importance.MEDIUM, "Kafka",
-        ),
-    ]  # fmt: skip
+def _check_replication(name: str, value: Any) -> None:
+    if value is None or (value < 1 and value != -1):
+        raise invalid(name, value, "Replication factor must be positive, or -1 to use the broker's default")
 
 
-def _runs_keys() -> list[ConfigKey]:
-    return [
-        ConfigKey(
-            RUNS_TOPIC, Type.STRING, "connect-runs",
-            "Compacted topic for open manifests and the history of runs; it is created if it does not exist, with"
-            " topic settings that keep it small and those that follow `runs.storage.`, e.g."
-            " `runs.storage.min.insync.replicas`.",
-            NonEmptyString(), Importance.HIGH, "Runs",
-        ),
-        ConfigKey(
-            RUNS_REPLICATION_FACTOR, Type.SHORT, BROKER_DEFAULT,
-            "Replication factor for creating the runs topic; -1 uses the broker's default, default.replication.factor.",
-            Lambda(_check_replication, "Positive number, or -1 to use the broker's default"),
-            Importance.LOW, "Runs",
-        ),
-        ConfigKey(
-            RUNS_PARTITIONS, Type.INT, 5,
-            "Number of partitions for creating the runs topic; -1 uses the broker's default. All records of one"
-            " connector are in one partition.",
-            Lambda(_check_partitions, "Positive number, or -1 to use the broker's default"), Importance.LOW,
-            "Runs",
-        ),
-        ConfigKey(
-            ALTER_STATE_TOPICS, Type.BOOLEAN, False,
-            "Whether existing runs, offsets and config topics that are rarely compacted get the settings that keep"
-            " them small. `false`: the report says so, and how to change them manually.",
-            None, Importance.LOW, "Runs",
-        ),
-        ConfigKey(
-            RUN_INTERVAL, Type.LONG, 60,
-            "Pause between two runs of a connector by `airflow-connect worker`, in seconds, for connectors that do not"
-            " set run.interval.seconds themselves. If unset, a connector with something to copy runs sooner.",
-            Range(1), Importance.LOW, "Runs",
-        ),
-        ConfigKey(
-            RUN_TIMEOUT, Type.LONG, 0,
-            "`airflow-connect worker` ends a run that takes longer than this, in seconds, for connectors that do"
-            " not set run.timeout.seconds themselves. 0: no limit.",
-            Range(0), Importance.LOW, "Runs",
-        ),
-        ConfigKey(
-            RUNS_AT_ONCE, Type.INT, 4,
-            "How many connectors `airflow-connect worker` runs at the same time. They share one Spark session.",
-            Range(1, 100), Importance.LOW, "Runs",
-        ),
-    ]  # fmt: skip
+def _check_partitions(name: str, value: Any) -> None:
+    if value is None or (value < 1 and value != -1):
+        raise invalid(name, value, "Number of partitions must be positive, or -1 to use the broker's default")
 
 
 def _topic_settings(topic: str, prefix: str) -> str:
@@ -210,18 +113,13 @@ def _families() -> list[KeyFamily]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerConfig:
-    """What connectors share.
+class WorkerConfig(TypedConfig):
+    """What connectors share: every key of a worker file that is used here, and Connect's keys that are ignored.
 
     Attributes:
-        bootstrap_servers: comma separated host:port.
-        group_id: prefix of transactional ids.
         key_converter, value_converter: None if the worker sets none: then every connector must set them.
         header_converter: SimpleHeaderConverter unless set.
-        runs_topic, runs_replication_factor, runs_partitions: the runs topic; -1 is the broker's default.
         runs_topic_settings: settings for creating the runs topic.
-        alters_state_topics: `state.topics.alter`.
         override_policy: which client settings a connector may override.
         spark: `spark.*`, with the prefix.
         config_providers: `config.providers*`, with the prefix.
@@ -229,22 +127,87 @@ class WorkerConfig:
         ignored, unknown: given keys that have no effect here; keys that look misspelt.
     """
 
-    bootstrap_servers: str
-    group_id: str
-    key_converter: ConverterConfig | None
-    value_converter: ConverterConfig | None
-    header_converter: ConverterConfig
-    runs_topic: str
-    runs_replication_factor: int
-    runs_partitions: int
-    runs_topic_settings: Mapping[str, str]
-    alters_state_topics: bool
-    override_policy: OverridePolicy
-    spark: Mapping[str, str] = field(repr=False)
-    config_providers: Mapping[str, str] = field(repr=False)
-    sources: SourceWorkerConfig
-    ignored: tuple[IgnoredKey, ...] = ()
-    unknown: tuple[UnknownKey, ...] = ()
+    # fmt: off
+    bootstrap_servers = _KAFKA.high.words(
+        "bootstrap.servers", REQUIRED, "Brokers of the Kafka cluster, host:port, comma separated.",
+        ValidList(empty_allowed=False),
+    ).to(",".join)
+    group_id = _KAFKA.high.text(
+        "group.id", "airflow-connect",
+        "Name of the installation. It is the prefix of the transactional ids with which a new run fences an older"
+        " one: all workers that run the same connectors must use the same name.",
+        NonEmptyString(),
+    )
+    policy = _KAFKA.medium.text(
+        POLICY, "All",
+        "Which client settings a connector may override: `All`, `None`, `Principal`"
+        " (sasl.jaas.config, sasl.mechanism and security.protocol only), or `Allowlist`.",
+        Lambda(_check_policy, f"[{', '.join(POLICIES)}]"),
+    ).to(policy_name)
+    allowlist = _KAFKA.medium.words(
+        ALLOWLIST, "",
+        "Client settings, without prefixes such as `consumer.override.`, that a connector may override under the"
+        " policy `Allowlist`.",
+        ValidList(),
+    )
+    runs_topic = _RUNS.high.text(
+        "runs.storage.topic", "connect-runs",
+        "Compacted topic for open manifests and the history of runs; it is created if it does not exist, with"
+        " topic settings that keep it small and those that follow `runs.storage.`, e.g."
+        " `runs.storage.min.insync.replicas`.",
+        NonEmptyString(),
+    )
+    runs_replication_factor = _RUNS.low.short(
+        "runs.storage.replication.factor", BROKER_DEFAULT,
+        "Replication factor for creating the runs topic; -1 uses the broker's default, default.replication.factor.",
+        Lambda(_check_replication, "Positive number, or -1 to use the broker's default"),
+    )
+    runs_partitions = _RUNS.low.integer(
+        "runs.storage.partitions", 5,
+        "Number of partitions for creating the runs topic; -1 uses the broker's default. All records of one"
+        " connector are in one partition.",
+        Lambda(_check_partitions, "Positive number, or -1 to use the broker's default"),
+    )
+    alters_state_topics = _RUNS.low.boolean(
+        "state.topics.alter", False,
+        "Whether existing runs, offsets and config topics that are rarely compacted get the settings that keep"
+        " them small. `false`: the report says so, and how to change them manually.",
+    )
+    run_interval_s = _RUNS.low.long(
+        "run.interval.seconds", 60,
+        "Pause between two runs of a connector by `airflow-connect worker`, in seconds, for connectors that do not"
+        " set run.interval.seconds themselves. If unset, a connector with something to copy runs sooner.",
+        Range(1),
+    )
+    run_timeout_s = _RUNS.low.long(
+        "run.timeout.seconds", 0,
+        "`airflow-connect worker` ends a run that takes longer than this, in seconds, for connectors that do"
+        " not set run.timeout.seconds themselves. 0: no limit.",
+        Range(0),
+    )
+    runs_at_once = _RUNS.low.integer(
+        "runs.at.once", 4,
+        "How many connectors `airflow-connect worker` runs at the same time. They share one Spark session.",
+        Range(1, 100),
+    )
+    # fmt: on
+
+    def __init__(self, raw: Mapping[str, str], parsed: Mapping[str, Any]) -> None:
+        """`raw`: the configuration as text."""
+        super().__init__(raw, parsed)
+        header = converter_of(raw, parsed, sink_keys.HEADER_CONVERTER)
+        if header is None:  # set to null, which parse() has rejected, or the default, which is never None
+            header = ConverterConfig(plugins.resolve(plugins.PluginKind.HEADER_CONVERTER, SIMPLE_HEADER_CONVERTER), {})
+        self.header_converter = header
+        self.key_converter = converter_of(raw, parsed, sink_keys.KEY_CONVERTER)
+        self.value_converter = converter_of(raw, parsed, sink_keys.VALUE_CONVERTER)
+        self.runs_topic_settings = topic_settings(raw, "runs.storage.")
+        self.override_policy = OverridePolicy(self.policy, frozenset(self.allowlist))
+        self.spark = {name: value for name, value in raw.items() if name.startswith("spark.")}
+        self.config_providers = {n: v for n, v in raw.items() if n.startswith("config.providers")}
+        self.sources = SourceWorkerConfig(raw, parsed)
+        self.ignored = tuple(self.config_def().ignored_keys(raw))
+        self.unknown = _misspelt(self.config_def(), raw)
 
     @classmethod
     def from_properties(cls, raw: Mapping[str, Any]) -> WorkerConfig:
@@ -253,30 +216,29 @@ class WorkerConfig:
         Raises:
             ConfigError: names every wrong key.
         """
-        definition = worker_keys()
-        parsed = definition.parse(raw)
         text = {name: value for name, value in coerce_config(raw).items() if value is not None}
-        header = converter_of(text, parsed, sink_keys.HEADER_CONVERTER)
-        if header is None:  # set to null, which parse() has rejected, or the default, which is never None
-            header = ConverterConfig(plugins.resolve(plugins.PluginKind.HEADER_CONVERTER, SIMPLE_HEADER_CONVERTER), {})
-        return cls(
-            bootstrap_servers=",".join(parsed[BOOTSTRAP_SERVERS]),
-            group_id=parsed[GROUP_ID],
-            key_converter=converter_of(text, parsed, sink_keys.KEY_CONVERTER),
-            value_converter=converter_of(text, parsed, sink_keys.VALUE_CONVERTER),
-            header_converter=header,
-            runs_topic=parsed[RUNS_TOPIC],
-            runs_replication_factor=parsed[RUNS_REPLICATION_FACTOR],
-            runs_partitions=parsed[RUNS_PARTITIONS],
-            runs_topic_settings=topic_settings(text, "runs.storage."),
-            alters_state_topics=parsed[ALTER_STATE_TOPICS],
-            override_policy=OverridePolicy(policy_name(parsed[POLICY]), frozenset(parsed[ALLOWLIST])),
-            spark={name: value for name, value in text.items() if name.startswith("spark.")},
-            config_providers={n: v for n, v in text.items() if n.startswith("config.providers")},
-            sources=SourceWorkerConfig.from_parsed(parsed, text),
-            ignored=tuple(definition.ignored_keys(text)),
-            unknown=_misspelt(definition, text),
-        )
+        return cls(text, cls.config_def().parse(raw))
+
+    @classmethod
+    def define(cls, definition: ConfigDef) -> None:
+        """Its own keys, those about sources, and converters; then keys that only a live worker uses."""
+        super().define(definition)
+        SourceWorkerConfig.define(definition)
+        low = Importance.LOW
+        for key in [key for key in sink_keys.CommonKeys.config_def().keys.values() if ".converter" in key.name]:
+            is_header = key.name == sink_keys.HEADER_CONVERTER
+            text = key.documentation
+            if not key.ignored:
+                text = f"{text.partition('. ')[0]}, for connectors that do not set {key.name} themselves."
+            default = SIMPLE_HEADER_CONVERTER if is_header else None
+            definition.define(
+                ConfigKey(key.name, key.type, default, text, None, low, "Converters", key.plugin, key.ignored)
+            )
+        for names, reason in ((_LIVE_WORKER_KEYS, _NO_SERVICE), (_SERVER_KEYS, _OF_WORKER), (_SOURCE_KEYS, _NOT_KEPT)):
+            definition.define(
+                *(ConfigKey(n, Type.STRING, None, "", None, low, "Kafka Connect", ignored=reason) for n in names)
+            )
+        definition.define_family(*_families())
 
 
 def _misspelt(definition: ConfigDef, raw: Mapping[str, str]) -> tuple[UnknownKey, ...]:
@@ -284,18 +246,3 @@ def _misspelt(definition: ConfigDef, raw: Mapping[str, str]) -> tuple[UnknownKey
     unknown = (name for name, _ in definition.unknown_keys(raw))
     named = (UnknownKey(name, definition.nearest_name(name, near_names.VERY_NEAR)) for name in unknown)
     return tuple(key for key in named if key.nearest)
-
-
-def _check_policy(name: str, value: Any) -> None:
-    if not value or not policy_name(value):
-        raise invalid(name, value, f"String must be one of: {', '.join(POLICIES)}")
-
-
-def _check_replication(name: str, value: Any) -> None:
-    if value is None or (value < 1 and value != -1):
-        raise invalid(name, value, "Replication factor must be positive, or -1 to use the broker's default")
-
-
-def _check_partitions(name: str, value: Any) -> None:
-    if value is None or (value < 1 and value != -1):
-        raise invalid(name, value, "Number of partitions must be positive, or -1 to use the broker's default")

@@ -6,12 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from airflow_connect.config.keys.sink import (
-    RUN_INTERVAL_SECONDS,
-    RUN_LAG_RECORDS,
-    RUN_LAG_SECONDS,
-    RUN_TIMEOUT_SECONDS,
-)
+from airflow_connect.config.keys.sink import SinkKeys
 from airflow_connect.control.state.config_fold import ConfigState, Restart
 from airflow_connect.control.state.records import STARTED
 from airflow_connect.observe.watches.conditions import LagReaches
@@ -179,12 +174,12 @@ class Schedule:
         return max(interval_s, min(doubled_s, LONGEST_PAUSE_S))
 
     def _interval_of(self, config: ConfigState, name: str) -> float:
-        return _number(config.connectors[name].config, RUN_INTERVAL_SECONDS) or self._interval_s
+        return _number(config.connectors[name].config, SinkKeys.run_interval_seconds.name) or self._interval_s
 
 
 def lag_condition(config: Mapping[str, str | None]) -> LagReaches | None:
     """What `run.lag.records` and `run.lag.seconds` ask for; None: nothing. Values that a run refuses do not count."""
-    least, oldest_s = _number(config, RUN_LAG_RECORDS), _number(config, RUN_LAG_SECONDS)
+    least, oldest_s = _number(config, SinkKeys.run_lag_records.name), _number(config, SinkKeys.run_lag_seconds.name)
     if not least and not oldest_s:
         return None
     return LagReaches(min_records=least or None, min_age_ms=oldest_s * 1000 or None)
@@ -192,7 +187,7 @@ def lag_condition(config: Mapping[str, str | None]) -> LagReaches | None:
 
 def timeout_of(config: Mapping[str, str | None]) -> float:
     """`run.timeout.seconds` of a connector; 0: it sets none."""
-    return _number(config, RUN_TIMEOUT_SECONDS)
+    return _number(config, SinkKeys.run_timeout_seconds.name)
 
 
 def _number(config: Mapping[str, str | None], key: str) -> int:

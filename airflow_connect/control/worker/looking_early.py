@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_connect.config.keys.sink import RUN_INTERVAL_SECONDS, RUN_LAG_RECORDS, RUN_LAG_SECONDS
+from airflow_connect.config.keys.sink import SinkKeys
 from airflow_connect.documents.run import EMPTY, RunReport
 
 SOON_S = 5.0
@@ -23,7 +23,12 @@ REST = 2.0
 """A sink rests so many times as long as its run took."""
 SHARE_OF_ASKING = 0.05
 """Share of a worker's time that all its sources may take to find nothing."""
-_OWN_PACE = (RUN_INTERVAL_SECONDS, RUN_LAG_RECORDS, RUN_LAG_SECONDS, "poll.interval.ms")
+_OWN_PACE = (
+    SinkKeys.run_interval_seconds.name,
+    SinkKeys.run_lag_records.name,
+    SinkKeys.run_lag_seconds.name,
+    "poll.interval.ms",
+)
 """Keys of a connector that say how often it shall run."""
 
 

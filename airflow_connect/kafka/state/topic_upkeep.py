@@ -18,9 +18,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from airflow_connect.config.resolved.worker import ALTER_STATE_TOPICS as ALTER
+from airflow_connect.config.resolved.worker import WorkerConfig
 from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, wait
 
+_ALTER = WorkerConfig.alters_state_topics
 HOUR_MS = 3_600_000
 COMPACT = {"cleanup.policy": "compact"}
 SMALL: Mapping[str, str] = {
@@ -77,11 +78,11 @@ def maintain_topic(admin: Admin, topic: str, configs: Mapping[str, Any], upkeep:
         upkeep.tell(
             f"State topic {topic} is compacted only after {lag_ms // HOUR_MS} hours, so runs read more and more of"
             f" it. Run kafka-configs.sh --bootstrap-server {admin.settings.get('bootstrap.servers')} --alter"
-            f" --entity-type topics --entity-name {topic} --add-config {shown}, or set {ALTER}=true in the worker."
+            f" --entity-type topics --entity-name {topic} --add-config {shown}, or set {_ALTER}=true in the worker."
         )
         return
     entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in missing.items()]
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
     future = admin.incremental_alter_configs([resource], request_timeout=API_TIMEOUT_S)[resource]
-    wait(future, f"setting {shown} of state topic {topic} ({ALTER}=true)")
-    upkeep.tell(f"State topic {topic} got {shown} ({ALTER}=true).")
+    wait(future, f"setting {shown} of state topic {topic} ({_ALTER}=true)")
+    upkeep.tell(f"State topic {topic} got {shown} ({_ALTER}=true).")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import fastavro
 
-from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Type
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.converters.avro.anything import ANYTHING_SCHEMA, anything_of, read_anything
 from airflow_connect.converters.avro.checking import InvalidAvroError, checker
@@ -23,7 +23,12 @@ from airflow_connect.converters.unread import Unread
 from airflow_connect.errors import DataError, SchemaError
 from airflow_connect.layout.dropped_fields import Finder, field_finder
 from airflow_connect.registry.client import AVRO, SchemaText
-from airflow_connect.registry.converters.registry_converter import MessageReader, MessageWriter, RegistryConverter
+from airflow_connect.registry.converters.registry_converter import (
+    MessageReader,
+    MessageWriter,
+    RegistryConverter,
+    cache_size_key,
+)
 from airflow_connect.registry.settings import shared_keys
 from airflow_connect.registry.wire_format import PREFIX_BYTES, prefix
 
@@ -70,10 +75,7 @@ _BOOLEANS = (
 
 def _config_def() -> ConfigDef:
     keys = [ConfigKey(name, Type.BOOLEAN, default, text) for name, default, text in _BOOLEANS]
-    cache = ConfigKey(
-        "schemas.cache.config", Type.INT, "1000", "Cached schemas, in each direction.", importance=Importance.LOW
-    )
-    return shared_keys().define(*keys, cache)
+    return shared_keys().define(*keys, cache_size_key())
 
 
 class AvroConverter(RegistryConverter):

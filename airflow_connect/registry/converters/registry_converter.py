@@ -13,7 +13,6 @@ from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importan
 from airflow_connect.api.converter import NULL, SchemaAndValue
 from airflow_connect.api.schema import Schema
 from airflow_connect.errors import DataError, SchemaError
-from airflow_connect.registry import settings
 from airflow_connect.registry.client import SchemaRegistryClient, SchemaText
 from airflow_connect.registry.schema_ids import SchemaIds
 from airflow_connect.registry.settings import WritingSettings
@@ -48,7 +47,7 @@ class RegistryConverter(ABC):
         parsed = self.config_def.parse(config)
         self._configure(parsed)
         self._client = SchemaRegistryClient(parsed, config)
-        self._rules = settings.writing_settings(parsed, is_key)
+        self._rules = WritingSettings(parsed, is_key)
         self._part = "key" if is_key else "value"
         self._ids = SchemaIds(self._client, self._rules, self._find_mismatch)
         self._cache_size = max(1, parsed[CACHE_SIZE])

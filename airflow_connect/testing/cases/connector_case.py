@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_connect.api.config.plugins import PluginKind, load_class
-from airflow_connect.config.keys.sink import common_keys
+from airflow_connect.config.keys.sink import CommonKeys
 from airflow_connect.documents.run import RunReport
 from airflow_connect.runtime.driver.entry import validate_connector
 from airflow_connect.runtime.spec import RunSpec
@@ -89,7 +89,7 @@ class ConnectorCase(ABC):
 
     def own_required_keys(self) -> list[str]:
         """Keys of `config` that the connector itself defines and requires."""
-        shared, given = common_keys().keys, self.config()
+        shared, given = CommonKeys.config_def().keys, self.config()
         keys = self.connector.config_def.keys
         return [name for name, key in keys.items() if key.is_required and name in given and name not in shared]
 

@@ -20,6 +20,7 @@ import pytest
 
 from airflow_connect.api.sink import Delivery, SinkConnector
 from airflow_connect.config.keys import sink as keys
+from airflow_connect.config.keys.sink import SinkKeys
 from airflow_connect.runtime import crash_points
 from airflow_connect.testing.cases.sink_case import PARTITIONS, SinkCase
 from airflow_connect.testing.lifecycle import check_order_of_calls
@@ -87,7 +88,7 @@ class SinkConformance(ConnectorConformance):
         for guarantee in (keys.EXACTLY_ONCE, keys.AT_LEAST_ONCE, keys.AT_MOST_ONCE):
             report = case.try_run(delivery_guarantee=guarantee)
             if guarantee in refused:
-                assert report.error is not None and report.error["configPath"] == keys.DELIVERY_GUARANTEE
+                assert report.error is not None and report.error["configPath"] == SinkKeys.delivery_guarantee.name
             else:
                 assert report.status == "empty", report.error
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from airflow_connect.config.keys.sink import RUN_INTERVAL_SECONDS
+from airflow_connect.config.keys.sink import SinkKeys
 from airflow_connect.control.herder.changes import FAILED
 from airflow_connect.control.state import records
 from airflow_connect.control.state.config_fold import ConfigState
@@ -91,7 +91,7 @@ def _is_late(facts: Facts, now_ms: int) -> bool:
 
 
 def _interval_s(facts: Facts) -> float:
-    given = (facts.config or {}).get(RUN_INTERVAL_SECONDS) or ""
+    given = (facts.config or {}).get(SinkKeys.run_interval_seconds.name) or ""
     return float(given) if given.isascii() and given.isdigit() else facts.interval_s
 
 

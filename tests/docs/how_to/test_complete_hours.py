@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.connectors.files.shared.settings.complete_keys import complete_keys
+from airflow_connect.connectors.files.shared.settings.complete_keys import CompleteConfig
 from airflow_connect.runtime.driver import run_in_progress
 from airflow_connect.runtime.driver.sink import run as driver_run
 from airflow_connect.runtime.reporting.presentation import report_line
@@ -57,6 +57,6 @@ def test_configuration_of_the_page_marks_the_hour_that_it_shows(
 
 
 def test_page_tells_of_every_key_and_its_default(page: str) -> None:
-    for name, key in complete_keys().keys.items():
+    for name, key in CompleteConfig.config_def().keys.items():
         default = str(key.default).lower() or "blank"
         assert re.search(rf"\| `{re.escape(name)}` \| `?{re.escape(default)}`? \|", page), name

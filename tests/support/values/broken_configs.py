@@ -23,7 +23,7 @@ from airflow_connect.api.config.validators import (
     ValidString,
 )
 from airflow_connect.api.config.values import Type, is_secret_name
-from airflow_connect.config.resolved.worker import worker_keys
+from airflow_connect.config.resolved.worker import WorkerConfig
 
 DATA = json.loads((Path(__file__).parents[2] / "data" / "broken_configs.json").read_text("utf-8"))
 SECRET = "hunter22-of-nobody"
@@ -63,7 +63,10 @@ def definitions() -> dict[str, ConfigDef]:
     """Every definition that has an entry: connectors by class, and the worker's."""
     from airflow_connect.config.resolved.loading import connector_definition
 
-    return {name: worker_keys() if name == WORKER else connector_definition({"connector.class": name}) for name in DATA}
+    return {
+        name: WorkerConfig.config_def() if name == WORKER else connector_definition({"connector.class": name})
+        for name in DATA
+    }
 
 
 def valid(name: str) -> dict[str, Any]:

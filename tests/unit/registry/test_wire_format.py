@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.registry.converters.avro_converter import AvroConverter
-from airflow_connect.registry.settings import shared_keys, writing_settings
+from airflow_connect.registry.settings import WritingSettings, shared_keys
 from airflow_connect.registry.subject_names import subject_names
 from airflow_connect.registry.wire_format import PREFIX_BYTES, prefix, read_schema_id
 
@@ -55,7 +55,7 @@ def test_subject_names_unknown_name_is_a_config_error(name: str) -> None:
 
 def test_writing_settings_take_the_strategy_of_key_or_value() -> None:
     parsed = shared_keys().parse({**URL, "key.subject.name.strategy": "RecordNameStrategy", "use.schema.id": "7"})
-    key, value = writing_settings(parsed, True), writing_settings(parsed, False)
+    key, value = WritingSettings(parsed, True), WritingSettings(parsed, False)
     assert (key.subject("t", "n.R"), value.subject("t", "n.R")) == ("n.R", "t-value")
     assert (key.use_id, key.auto_register, key.normalize) == (7, True, False)
 

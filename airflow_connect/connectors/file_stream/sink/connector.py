@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from airflow_connect.api.publishing import LeftoverPattern, Publisher
 from airflow_connect.api.sink import Delivery, StagingSinkConnector
 from airflow_connect.config.keys import sink as keys
+from airflow_connect.config.keys.sink import SinkKeys
 from airflow_connect.connectors.file_stream.sink.config import (
     PREFIX,
     ROOT,
@@ -40,13 +41,13 @@ class FileStreamSinkConnector(StagingSinkConnector):
             ConfigError: a key of the sink is wrong, or `delivery.guarantee` requests exactly once.
         """
         target = FileSinkConfig.from_config(config).target
-        if not target and config.get(keys.DELIVERY_GUARANTEE) == keys.EXACTLY_ONCE:
+        if not target and config.get(SinkKeys.delivery_guarantee.name) == keys.EXACTLY_ONCE:
             raise ConfigError(
-                f"{keys.DELIVERY_GUARANTEE} is {keys.EXACTLY_ONCE}, but lines on standard output "
+                f"{SinkKeys.delivery_guarantee} is {keys.EXACTLY_ONCE}, but lines on standard output "
                 "cannot be taken back, and a run that fails may have written some of them.",
-                suggestion=f"Set {FileSinkKeys.file}, or set {keys.DELIVERY_GUARANTEE}={keys.AT_LEAST_ONCE}, or remove"
-                " it.",
-                config_path=keys.DELIVERY_GUARANTEE,
+                suggestion=f"Set {FileSinkKeys.file}, or set {SinkKeys.delivery_guarantee}={keys.AT_LEAST_ONCE}, or"
+                " remove it.",
+                config_path=SinkKeys.delivery_guarantee.name,
             )
 
     def store_name(self, config: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from airflow_connect.api.config.config_def import Problem, Rule
-from airflow_connect.api.config.plugins import PluginKind, load_class
+from airflow_connect.api.config.plugins import load
 from airflow_connect.api.config.typed import TypedKey
 from airflow_connect.connectors.file_stream.source.keys import DEFAULT_BATCH_SIZE, FileSourceKeys
 from airflow_connect.connectors.file_stream.source.keys import FileSourceKeys as Keys
@@ -16,8 +16,7 @@ from airflow_connect.connectors.file_stream.source.read.content import NONE
 from airflow_connect.connectors.file_stream.source.read.events import MultilineRules
 from airflow_connect.connectors.file_stream.source.read.line_reader import DEAD_LETTER, LineRules
 from airflow_connect.connectors.file_stream.source.read.lines import LineFormat
-from airflow_connect.connectors.files.s3 import keys as s3_keys
-from airflow_connect.connectors.files.s3.credentials import clear_text
+from airflow_connect.connectors.files.s3.keys import S3StoreKeys as S3Keys
 from airflow_connect.errors import ConfigError
 from airflow_connect.java.patterns.compiled import compile_java_pattern
 from airflow_connect.stores.file_systems import FileSystems, root_of
@@ -100,26 +99,25 @@ class FileSourceConfig(FileSourceKeys):
 
     def _s3_settings(self, bucket: str, aws: Mapping[str, str]) -> S3Settings:
         parsed = self.parsed
-        provider: Any = load_class(PluginKind.CREDENTIALS_PROVIDER, parsed[s3_keys.CREDENTIALS_CLASS])()
-        customer_key = clear_text(parsed[s3_keys.SSE_CUSTOMER_KEY])
+        customer_key = S3Keys.sse_customer_key.of(parsed)
         return S3Settings(
             bucket=bucket,
-            region=self._own_or(s3_keys.REGION, aws.get("region", "")).lower(),
-            endpoint=self._own_or(s3_keys.STORE_URL, aws.get("endpoint_url", "")),
-            path_style=parsed[s3_keys.PATH_STYLE],
-            part_retries=parsed[s3_keys.PART_RETRIES],
-            retry_backoff_ms=parsed[s3_keys.RETRY_BACKOFF_MS],
+            region=self._own_or(S3Keys.region, aws.get("region", "")).lower(),
+            endpoint=self._own_or(S3Keys.endpoint, aws.get("endpoint_url", "")),
+            path_style=S3Keys.path_style.of(parsed),
+            part_retries=S3Keys.part_retries.of(parsed),
+            retry_backoff_ms=S3Keys.s3_retry_backoff_ms.of(parsed),
             sse_name="AES256" if customer_key else "",
             sse_customer_key=customer_key,
-            proxy_url=parsed[s3_keys.PROXY_URL],
-            proxy_user=parsed[s3_keys.PROXY_USER] or "",
-            proxy_password=clear_text(parsed[s3_keys.PROXY_PASSWORD]),
-            credentials=provider.credentials(parsed, aws),
+            proxy_url=S3Keys.proxy_url.of(parsed),
+            proxy_user=S3Keys.proxy_user.of(parsed),
+            proxy_password=S3Keys.proxy_password.of(parsed),
+            credentials=load(S3Keys.provider.of(parsed))().credentials(parsed, aws),
         )
 
-    def _own_or(self, key: str, connection: str) -> str:
+    def _own_or(self, key: TypedKey[str], connection: str) -> str:
         """The value of a key; if it is not set, the value in the Airflow connection, or the default."""
-        return connection if connection and key not in self.raw else self.parsed[key] or ""
+        return connection if connection and key.name not in self.raw else key.of(self.parsed)
 
 
 def _pattern(parsed: Mapping[str, Any]) -> PatternSource | None:

@@ -16,7 +16,7 @@ from airflow_connect.api.config.values import invalid
 from airflow_connect.connectors.file_stream.source.parse.pattern_source import GROK, REGEX, TYPES
 from airflow_connect.connectors.file_stream.source.read.content import AUTO, GZIP, NONE, ZSTD
 from airflow_connect.connectors.file_stream.source.read.lines import LineFormat
-from airflow_connect.connectors.files.s3 import keys as s3_keys
+from airflow_connect.connectors.files.s3.keys import S3StoreKeys as S3Keys
 from airflow_connect.documentation import page_url
 from airflow_connect.errors import ConfigError
 from airflow_connect.java.patterns.compiled import JavaPattern, compile_java_pattern
@@ -24,10 +24,9 @@ from airflow_connect.java.patterns.nodes import PatternError
 
 DEFAULT_BATCH_SIZE = 2000
 S3_KEYS = (
-    s3_keys.REGION, s3_keys.STORE_URL, s3_keys.PATH_STYLE, s3_keys.CREDENTIALS_CLASS, s3_keys.ROLE_ARN,
-    s3_keys.ROLE_SESSION_NAME, s3_keys.ROLE_EXTERNAL_ID, s3_keys.ACCESS_KEY_ID, s3_keys.SECRET_ACCESS_KEY,
-    s3_keys.SSE_CUSTOMER_KEY, s3_keys.PART_RETRIES, s3_keys.RETRY_BACKOFF_MS, s3_keys.PROXY_URL, s3_keys.PROXY_USER,
-    s3_keys.PROXY_PASSWORD,
+    S3Keys.region, S3Keys.endpoint, S3Keys.path_style, S3Keys.provider, S3Keys.role_arn, S3Keys.role_session_name,
+    S3Keys.role_external_id, S3Keys.access_key_id, S3Keys.secret_access_key, S3Keys.sse_customer_key,
+    S3Keys.part_retries, S3Keys.s3_retry_backoff_ms, S3Keys.proxy_url, S3Keys.proxy_user, S3Keys.proxy_password,
 )  # fmt: skip
 """Keys of the S3 sink that describe how to reach a bucket."""
 
@@ -274,5 +273,4 @@ class FileSourceKeys(TypedConfig):
     def define(cls, definition: ConfigDef) -> None:
         """Its own keys, and those that describe how to reach a bucket."""
         super().define(definition)
-        s3 = s3_keys.s3_keys().keys
-        definition.define(*(s3[name] for name in S3_KEYS))
+        definition.define(*(key.key for key in S3_KEYS))

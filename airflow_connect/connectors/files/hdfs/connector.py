@@ -7,8 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_connect.connectors.files.hdfs.config import HdfsSinkConfig, config_def
-from airflow_connect.connectors.files.hdfs.keys import HIVE_INTEGRATION
+from airflow_connect.connectors.files.hdfs.config import HdfsSinkConfig
 from airflow_connect.connectors.files.shared.connector import StorageSinkConnector
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 class HdfsSinkConnector(StorageSinkConnector):
     """`io.confluent.connect.hdfs.HdfsSinkConnector`: Kafka topics to files in HDFS, published by renaming."""
 
-    config_def = config_def()
+    config_def = HdfsSinkConfig.config_def()
     task_class = "airflow_connect.connectors.files.hdfs.task:HdfsSinkTask"
     _hdfs: HdfsSinkConfig
 
@@ -31,23 +30,22 @@ class HdfsSinkConnector(StorageSinkConnector):
 
         self._hdfs = HdfsSinkConfig.from_config(config)
         if isinstance(self._hdfs.store, HdfsStore):
-            store = replace(self._hdfs.store, start_jvm=self.context.start_jvm)
-            self._hdfs = replace(self._hdfs, store=store)
-        return self._hdfs.storage, self._hdfs.store
+            self._hdfs.store = replace(self._hdfs.store, start_jvm=self.context.start_jvm)
+        return self._hdfs, self._hdfs.store
 
     def after_publish(self, config: Mapping[str, str], storage: StorageConfig, store: Store) -> Sequence[AfterPublish]:
         """Tables over the files, if configured."""
-        if self._hdfs.hive is None:
+        if not self._hdfs.hive_integration:
             return ()
         from airflow_connect.connectors.files.hdfs.hive_tables import HiveTables
         from airflow_connect.connectors.files.shared.writing.opening import open_partitioner
 
-        partitioner = open_partitioner(storage.layout, config)
-        return (HiveTables(self._hdfs.hive, storage, store.name, partitioner),)
+        partitioner = open_partitioner(storage, config)
+        return (HiveTables(self._hdfs, store.name, partitioner),)
 
     def schedule_expired(self, last_run_ms: int, now_ms: int) -> bool:
         """Also true if `rotate.interval.ms` uses the wall clock and has passed since the last run."""
-        interval = self._hdfs.storage.rotation.rotate_interval_ms
+        interval = self._hdfs.rotate_interval_ms
         passed = self._hdfs.rotates_by_clock and 0 < interval <= now_ms - last_run_ms and last_run_ms > 0
         return passed or super().schedule_expired(last_run_ms, now_ms)
 
@@ -57,8 +55,9 @@ class HdfsSinkConnector(StorageSinkConnector):
 
         But a run without tables is finished without tables.
         """
-        has_tables = staged.get(HIVE_INTEGRATION, "false").lower() != "false"
-        return key.startswith("hive.") and (has_tables or key != HIVE_INTEGRATION)
+        switch = HdfsSinkConfig.hive_integration.name
+        has_tables = staged.get(switch, "false").lower() != "false"
+        return key.startswith("hive.") and (has_tables or key != switch)
 
     def first_offsets(self, partitions: Collection[TopicPartition], *, apply: bool) -> Mapping[TopicPartition, int]:
         """Where the files of Confluent's sink, or of an earlier connector, end; see `TakingOver.offsets`."""
@@ -80,4 +79,4 @@ class HdfsSinkConnector(StorageSinkConnector):
         from airflow_connect.connectors.files.hdfs.last_schemas import LastSchemas
 
         with closing(open_tree(self._hdfs.store)) as tree:
-            return LastSchemas(tree, plan.layout.names, self._hdfs.storage.formats).of(partitions)
+            return LastSchemas(tree, plan.layout.names, self._hdfs).of(partitions)

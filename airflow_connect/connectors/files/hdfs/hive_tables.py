@@ -22,8 +22,7 @@ from airflow_connect.hive.tables import FilePartition, Partition, Table, file_pa
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
     from airflow_connect.api.staging import StagedFile
-    from airflow_connect.connectors.files.hdfs.config import HiveConfig
-    from airflow_connect.connectors.files.shared.settings.config import FormatConfig, StorageConfig
+    from airflow_connect.connectors.files.hdfs.config import HdfsSinkConfig
     from airflow_connect.documents.run import PublishedRun
     from airflow_connect.hive.catalog import Catalog
     from airflow_connect.layout.partitioners import Partitioner
@@ -54,16 +53,15 @@ class HiveTables:
         ConfigError: no metastore is configured, or this configuration's files or directories cannot form a table.
     """
 
-    def __init__(self, config: HiveConfig, storage: StorageConfig, store_url: str, partitioner: Partitioner) -> None:
+    def __init__(self, config: HdfsSinkConfig, store_url: str, partitioner: Partitioner) -> None:
         """`store_url`: the address that file keys are relative to."""
         self._config = config
-        self._settings = MetastoreSettings.from_keys(config.metastore_uris, config.conf_dir)
-        self._rules = _rules_of(storage.formats)
+        self._settings = MetastoreSettings.from_keys(config.hive_metastore_uris, config.hive_conf_dir)
+        self._rules = _rules_of(config)
         self._store_url = store_url.rstrip("/")
-        complete = storage.layout.complete
-        self._late_directory = complete.late_directory if complete.late_records == DIRECTORY else ""
-        if storage.layout.is_time_based:
-            _check_pairs(storage.layout.path_format, partitioner.directory_of_timestamp(0))  # type: ignore[attr-defined]
+        self._late_directory = config.late_directory if config.late_records == DIRECTORY else ""
+        if config.is_time_based:
+            _check_pairs(config.path_format, partitioner.directory_of_timestamp(0))  # type: ignore[attr-defined]
 
     def __call__(self, run: PublishedRun, publisher: FilePublisher) -> None:
         """Create tables, columns and partitions for the files of `run`; idempotent.
@@ -80,7 +78,7 @@ class HiveTables:
             return
         with MetastoreClient(self._settings) as client:
             catalog = Catalog(client)
-            catalog.ensure_database(self._config.database)
+            catalog.ensure_database(self._config.hive_database)
             for files in found:
                 self._sync(catalog, files)
 
@@ -108,8 +106,8 @@ class HiveTables:
     def _sync(self, catalog: Catalog, files: _TableFiles) -> None:
         path = files.path
         table = Table(
-            database=self._config.database.lower(),
-            name=table_name(self._config.table_name, path.topic),
+            database=self._config.hive_database.lower(),
+            name=table_name(self._config.hive_table_name, path.topic),
             location=f"{self._store_url}/{path.directory}",
             kind=self._rules.kind,
             columns=(),
@@ -146,22 +144,18 @@ class HiveTables:
         return {AVRO_LITERAL: literal}
 
 
-def _rules_of(formats: FormatConfig) -> ColumnRules:
-    path = formats.value.path
+def _rules_of(config: HdfsSinkConfig) -> ColumnRules:
+    path = config.value_format.path
     kind = _KINDS.get(path.partition(":")[2]) if path in built_in(PluginKind.FORMAT).values() else None
     if kind is None:
         raise ConfigError(
-            f"hive.integration=true does not support Hive tables for files of format.class={formats.value.name}.",
+            f"hive.integration=true does not support Hive tables for files of format.class={config.value_format.name}.",
             code="hive.format",
             suggestion="Use AvroFormat, JsonFormat, OrcFormat, ParquetFormat or StringFormat, or set"
             " hive.integration=false.",
             config_path="format.class",
         )
-    return ColumnRules(
-        kind,
-        numeric_decimals=formats.json_decimal_format.upper() == "NUMERIC",
-        allow_optional_map_keys=formats.allow_optional_map_keys,
-    )
+    return ColumnRules(kind, numeric_decimals=False, allow_optional_map_keys=config.allow_optional_map_keys)
 
 
 def _check_pairs(path_format: str, example: str) -> None:

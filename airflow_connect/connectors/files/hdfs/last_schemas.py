@@ -26,7 +26,7 @@ from airflow_connect.errors import DataError, SchemaError
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.connectors.files.hdfs.file_trees import FileTree, Found
-    from airflow_connect.connectors.files.shared.settings.config import FormatConfig
+    from airflow_connect.connectors.files.shared.settings.config import StorageConfig
     from airflow_connect.layout.names.object_names import NameSettings
 
 AVRO, PARQUET = ".avro", ".parquet"
@@ -41,11 +41,13 @@ _THREADS = 16
 class LastSchemas:
     """Finds the last file of each topic-partition and reads its schema."""
 
-    def __init__(self, tree: FileTree, names: NameSettings, formats: FormatConfig) -> None:
+    def __init__(self, tree: FileTree, names: NameSettings, formats: StorageConfig) -> None:
         """No request yet."""
         self._tree = tree
         self._names = names
-        self._extension = {"AvroFormat": AVRO, "ParquetFormat": PARQUET}.get(formats.value.path.partition(":")[2], "")
+        self._extension = {"AvroFormat": AVRO, "ParquetFormat": PARQUET}.get(
+            formats.value_format.path.partition(":")[2], ""
+        )
         self._settings = AvroSettings(
             enhanced_schema=formats.enhanced_avro_schemas, allow_optional_map_keys=formats.allow_optional_map_keys
         )

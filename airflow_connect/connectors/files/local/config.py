@@ -1,57 +1,63 @@
-"""Typed configuration of the local sink."""
+"""Typed configuration of the local sink: all storage sinks' keys, the S3 sink's keys for contents, and a directory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from typing import Any
 
-from airflow_connect.api.config.config_def import ConfigDef
-from airflow_connect.api.config.values import coerce_config
+from airflow_connect.api.config.config_def import REQUIRED, ConfigDef
+from airflow_connect.api.config.typed import KeyGroup, TypedConfig
+from airflow_connect.api.config.validators import Lambda
+from airflow_connect.api.config.values import invalid
 from airflow_connect.config.keys import sink as sink_keys
-from airflow_connect.connectors.files.local import keys
-from airflow_connect.connectors.files.s3 import keys as s3
-from airflow_connect.connectors.files.s3.config import define_content_rules, formats_of
-from airflow_connect.connectors.files.shared.settings.config import (
-    LayoutConfig,
-    NullConfig,
-    RotationConfig,
-    StorageConfig,
-)
-from airflow_connect.stores.local.store import LocalStore
+from airflow_connect.connectors.files.shared.settings.config import FileSystemConfig
+from airflow_connect.connectors.files.shared.settings.content import ContentConfig, tombstone_directory
+from airflow_connect.errors import ConfigError
+from airflow_connect.stores.local.store import LocalStore, local_path
+
+_LOCAL, _STORAGE = KeyGroup("Local"), KeyGroup("Storage")
 
 
-@cache
-def config_def() -> ConfigDef:
-    """Every key of a local sink: Connect's and ours, the shared ones of storage sinks, and its own."""
-    return define_content_rules(sink_keys.sink_keys().include(keys.local_keys()))
+def _check_directory(name: str, value: Any) -> None:
+    try:
+        local_path(str(value or ""), name)
+    except ConfigError as error:
+        raise invalid(name, value, f"{error.suggestion.rstrip('.')}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class LocalSinkConfig:
-    """Everything the local sink takes from a connector configuration.
+class _Directory(TypedConfig):
+    store = _LOCAL.high.text(
+        "store.url",
+        REQUIRED,
+        "Directory to write to, such as file:///data/out. It is created if it does not exist. The driver and all"
+        " executors must see it under this path.",
+        Lambda(_check_directory, "file:///directory"),
+    ).to(LocalStore)
 
-    Attributes:
-        store: the directory.
-        storage: layout, rotation, formats, null values.
-    """
 
-    store: LocalStore
-    storage: StorageConfig
+class LocalSinkConfig(_Directory, ContentConfig, FileSystemConfig):
+    """Everything the local sink takes from a connector configuration."""
+
+    tombstone_directory = ContentConfig.tombstone_directory.to(partial(tombstone_directory, in_file_system=True))
+    # The formats of any sink: a configuration of another sink can be tried out by changing three keys.
+    _storage_class = _STORAGE.low.text(
+        "storage.class",
+        "",
+        FileSystemConfig.storage_class.key.documentation,
+        ignored="The local sink writes to only one kind of store.",
+    )
 
     @classmethod
-    def from_config(cls, raw: Mapping[str, Any]) -> LocalSinkConfig:
-        """Check and type a connector configuration, config providers resolved.
-
-        Raises:
-            ConfigError: names every wrong key.
-        """
-        parsed = config_def().parse(raw)
-        text = {name: value for name, value in coerce_config(raw).items() if value is not None}
-        layout = LayoutConfig.from_parsed(
-            parsed, tombstone_directory=parsed[s3.TOMBSTONE_DIRECTORY], in_file_system=True
-        )
-        nulls = NullConfig(parsed[s3.NULL_BEHAVIOR].lower(), parsed[s3.REPORT_NULLS])
-        storage = StorageConfig(layout, RotationConfig.from_parsed(parsed), formats_of(parsed, text), nulls)
-        return cls(LocalStore(parsed[keys.STORE_URL]), storage)
+    def define(cls, definition: ConfigDef) -> None:
+        """The keys of every sink, then those of the local sink."""
+        definition.include(sink_keys.sink_keys())
+        super().define(definition)
+        for key in ContentConfig.declared():
+            if key.key.group == "S3":
+                definition.redefine(key.name, group="Local")
+        for name, why in {
+            cls.directory_delim.name: "Directories of a file system are separated by a slash.",
+            cls.file_delim.name: "The parts of a file name are separated by +, as in names of Confluent's HDFS sink.",
+            cls.retry_backoff_ms.name: "A failed run is started again by its scheduler.",
+        }.items():
+            definition.redefine(name, ignored=why)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_connect.connectors.files.local.config import LocalSinkConfig, config_def
+from airflow_connect.connectors.files.local.config import LocalSinkConfig
 from airflow_connect.connectors.files.shared.connector import StorageSinkConnector
 
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 class LocalSinkConnector(StorageSinkConnector):
     """Kafka topics to files in a directory, published by giving staged files their names."""
 
-    config_def = config_def()
+    config_def = LocalSinkConfig.config_def()
     task_class = "airflow_connect.connectors.files.local.task:LocalSinkTask"
 
     def storage(self, config: Mapping[str, str]) -> tuple[StorageConfig, Store]:
         """A directory."""
         parsed = LocalSinkConfig.from_config(config)
-        return parsed.storage, parsed.store
+        return parsed, parsed.store

@@ -19,4 +19,4 @@ class LocalSinkTask(StorageSinkTask):
     def storage(self, run: RoleContext) -> tuple[StorageConfig, Store]:
         """Read the configuration; no request yet."""
         config = LocalSinkConfig.from_config(run.config)
-        return config.storage, config.store
+        return config, config.store

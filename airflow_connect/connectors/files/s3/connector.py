@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_connect.connectors.files.s3.config import S3SinkConfig, config_def
+from airflow_connect.connectors.files.s3.config import S3SinkConfig
 from airflow_connect.connectors.files.shared.connector import StorageSinkConnector
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class S3SinkConnector(StorageSinkConnector):
     """`io.confluent.connect.s3.S3SinkConnector`: Kafka topics to S3 objects, published by multipart completion."""
 
-    config_def = config_def()
+    config_def = S3SinkConfig.config_def()
     task_class = "airflow_connect.connectors.files.s3.task:S3SinkTask"
 
     def storage(self, config: Mapping[str, str]) -> tuple[StorageConfig, Store]:
@@ -26,11 +26,11 @@ class S3SinkConnector(StorageSinkConnector):
         from airflow_connect.stores.s3.store import S3Store
 
         parsed = S3SinkConfig.from_config(config, self.context.aws)
-        return parsed.storage, S3Store(parsed.store)
+        return parsed, S3Store(parsed.store)
 
     def after_publish(self, config: Mapping[str, str], storage: StorageConfig, store: Store) -> Sequence[AfterPublish]:
         """Notes about objects that another program left."""
         from airflow_connect.connectors.files.s3.foreign_objects import ForeignObjects
         from airflow_connect.connectors.files.shared.writing.opening import open_names
 
-        return (ForeignObjects(open_names(storage.layout)),)
+        return (ForeignObjects(open_names(storage)),)

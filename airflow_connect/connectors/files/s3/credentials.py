@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from airflow_connect.api.config.config_def import Password
-from airflow_connect.connectors.files.s3 import keys
+from airflow_connect.connectors.files.s3.keys import S3StoreKeys
 from airflow_connect.stores.s3.settings import S3Credentials
 
 DEFAULT_SESSION_NAME = "airflow-connect"
@@ -34,7 +33,7 @@ class DefaultCredentialsProvider:
 
     def credentials(self, parsed: Mapping[str, Any], aws: Mapping[str, str]) -> S3Credentials:
         """See `CredentialsProvider`; a role of the Airflow connection is used together with the connection's keys."""
-        own_id, own_secret = parsed[keys.ACCESS_KEY_ID], clear_text(parsed[keys.SECRET_ACCESS_KEY])
+        own_id, own_secret = S3StoreKeys.access_key_id.of(parsed), S3StoreKeys.secret_access_key.of(parsed)
         if own_id or own_secret:
             return S3Credentials(access_key_id=own_id, secret_access_key=own_secret)
         return S3Credentials(
@@ -59,12 +58,7 @@ class AssumeRoleCredentialsProvider:
             access_key_id=source.access_key_id,
             secret_access_key=source.secret_access_key,
             session_token=source.session_token,
-            role_arn=parsed[keys.ROLE_ARN],
-            role_session_name=parsed[keys.ROLE_SESSION_NAME] or DEFAULT_SESSION_NAME,
-            role_external_id=parsed[keys.ROLE_EXTERNAL_ID],
+            role_arn=S3StoreKeys.role_arn.of(parsed),
+            role_session_name=S3StoreKeys.role_session_name.of(parsed) or DEFAULT_SESSION_NAME,
+            role_external_id=S3StoreKeys.role_external_id.of(parsed),
         )
-
-
-def clear_text(secret: Password | None) -> str:
-    """The secret, or "" if there is none."""
-    return secret.value if secret is not None else ""

@@ -5,341 +5,21 @@ Source: Confluent's kafka-connect-storage-cloud (S3SinkConnectorConfig). Documen
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from airflow_connect.api.config.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, KeyFamily, Type
+from airflow_connect.api.config.config_def import REQUIRED
 from airflow_connect.api.config.plugins import PluginKind
-from airflow_connect.api.config.validators import (
-    CaseInsensitiveValidString,
-    EnumString,
-    Lambda,
-    NonEmptyString,
-    OneOf,
-    Range,
-    ValidString,
-)
+from airflow_connect.api.config.typed import KeyGroup, TypedConfig
+from airflow_connect.api.config.validators import EnumString, Lambda, NonEmptyString, OneOf, Range, ValidString
 from airflow_connect.api.config.values import InvalidValueError, invalid
 from airflow_connect.stores.s3.settings import CANNED_ACLS, MIN_PART_BYTES, SSE_NAMES
 
-BUCKET = "s3.bucket.name"
-REGION = "s3.region"
-PART_SIZE = "s3.part.size"
-PART_RETRIES = "s3.part.retries"
-RETRY_BACKOFF_MS = "s3.retry.backoff.ms"
-COMPRESSION_TYPE = "s3.compression.type"
-COMPRESSION_LEVEL = "s3.compression.level"
-SSE_NAME = "s3.ssea.name"
-SSE_CUSTOMER_KEY = "s3.sse.customer.key"
-SSE_KMS_KEY_ID = "s3.sse.kms.key.id"
-ACL = "s3.acl.canned"
-WAN_MODE = "s3.wan.mode"
-PATH_STYLE = "s3.path.style.access.enabled"
-STORE_URL = "store.url"
-CREDENTIALS_CLASS = "s3.credentials.provider.class"
-ROLE_ARN = "s3.credentials.provider.sts.role.arn"
-ROLE_SESSION_NAME = "s3.credentials.provider.sts.role.session.name"
-ROLE_EXTERNAL_ID = "s3.credentials.provider.sts.role.external.id"
-BASE_ROLE_ARN = "s3.credentials.provider.sts.base.role.arn"
-ACCESS_KEY_ID = "aws.access.key.id"
-SECRET_ACCESS_KEY = "aws.secret.access.key"
-TAGGING = "s3.object.tagging"
-EXTRA_TAGS = "s3.object.tagging.key.value.pairs"
-ON_TAGGING_ERROR = "s3.object.behavior.on.tagging.error"
-PROXY_URL, PROXY_USER, PROXY_PASSWORD = "s3.proxy.url", "s3.proxy.user", "s3.proxy.password"
-EXPECT_CONTINUE = "s3.http.send.expect.continue"
-SEND_DIGEST = "s3.send.digest"
-CONDITIONAL_WRITES = "enable.conditional.writes"
-FOREIGN_OBJECTS = "behavior.on.foreign.objects"
-MAX_FILES_SCAN = "max.files.scan.limit"
-ELASTIC_BUFFER, ELASTIC_BUFFER_CAPACITY = "s3.elastic.buffer.enable", "s3.elastic.buffer.init.capacity"
-MAX_WRITE_DURATION_MS = "max.write.duration.ms"
-NULL_BEHAVIOR = "behavior.on.null.values"
-REPORT_NULLS = "report.null.values.to.dlq"
-TOMBSTONE_DIRECTORY = "tombstone.encoded.partition"
-JSON_DECIMAL_FORMAT = "json.decimal.format"
-BYTES_EXTENSION, BYTES_SEPARATOR = "format.bytearray.extension", "format.bytearray.separator"
-STORE_KEYS, STORE_HEADERS = "store.kafka.keys", "store.kafka.headers"
-KEYS_FORMAT, HEADERS_FORMAT = "keys.format.class", "headers.format.class"
-
-DEFAULT_REGION = "us-west-2"
-AVRO_FORMAT = "io.confluent.connect.s3.format.avro.AvroFormat"
 DEFAULT_CREDENTIALS = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
+_BUFFERS = "Part buffers grow with their data, and spill to disk beyond a memory budget."
 _MAX_INT, _MAX_LONG = (1 << 31) - 1, (1 << 63) - 1
 _MAX_TAGS = 10
-_S3, _FILES = "S3", "Keys and headers"
-
-
-def s3_keys() -> ConfigDef:
-    """Every key of Confluent's group S3, and those that store keys and headers."""
-    return (
-        ConfigDef()
-        .define(*_bucket_keys(), *_upload_keys(), *_encryption_keys(), *_credentials_keys(), *_tagging_keys())
-        .define(*_proxy_keys(), *_content_keys(), *_null_keys(), *_side_file_keys(), *_unused_keys())
-        .define_family(
-            KeyFamily(
-                "hive.",
-                "Hive integration of other sinks.",
-                "The S3 sink does not register tables; neither does Confluent's.",
-            )
-        )
-    )
-
-
-def _bucket_keys() -> list[ConfigKey]:
-    high, medium = Importance.HIGH, Importance.MEDIUM
-    return [
-        ConfigKey(BUCKET, Type.STRING, REQUIRED, "Bucket to write to.", NonEmptyString(), high, _S3),
-        ConfigKey(
-            REGION, Type.STRING, DEFAULT_REGION,
-            "AWS region of the bucket. With store.url any name is accepted; requests are signed"
-            " for.",
-            NonEmptyString(), medium, _S3,
-        ),
-        ConfigKey(
-            STORE_URL, Type.STRING, None,
-            "Address of an S3-compatible store, instead of Amazon's; https:// is added if the scheme is"
-            " missing.",
-            None, medium, _S3,
-        ),
-        ConfigKey(
-            PATH_STYLE, Type.BOOLEAN, True,
-            "Whether the bucket is the first part of the path (true) or of the host name (false).", None,
-            medium, _S3,
-        ),
-        ConfigKey(
-            WAN_MODE, Type.BOOLEAN, False,
-            "Whether to use S3 transfer acceleration; needs s3.path.style.access.enabled=false.", None,
-            medium, _S3,
-        ),
-    ]  # fmt: skip
-
-
-def _upload_keys() -> list[ConfigKey]:
-    high, medium, low = Importance.HIGH, Importance.MEDIUM, Importance.LOW
-    return [
-        ConfigKey(
-            PART_SIZE, Type.INT, 26214400,
-            "Size of the parts of an upload in bytes. One object has at most 10,000 parts.",
-            Lambda(_check_part_size, f"[{MIN_PART_BYTES},...,{_MAX_INT}]"), high, _S3,
-        ),
-        ConfigKey(
-            PART_RETRIES, Type.INT, 3, "How often a failed request is retried. 0: never.", Range(0),
-            medium, _S3,
-        ),
-        ConfigKey(
-            RETRY_BACKOFF_MS, Type.LONG, 200,
-            "Pause in milliseconds before the first retry of a request; each further pause may be twice as"
-            " long.",
-            Range(0), low, _S3,
-        ),
-        ConfigKey(
-            SEND_DIGEST, Type.BOOLEAN, False,
-            "Whether every part is also sent with its MD5 digest, which buckets with Object Lock require. The SHA-256"
-            " digest of a part is always sent, and the store verifies it.",
-            None, low, _S3,
-        ),
-        ConfigKey(
-            CONDITIONAL_WRITES, Type.BOOLEAN, True,
-            "Whether an object is published only if none exists under its key. If another object has the key, the run"
-            " fails, unless behavior.on.foreign.objects says otherwise; with false, any object is overwritten.",
-            None, medium, _S3,
-        ),
-        ConfigKey(
-            FOREIGN_OBJECTS, Type.STRING, "fail",
-            "What happens to an object under one of our keys that another program wrote, for example a Kafka Connect"
-            " worker that was killed after an upload and before it committed the offsets: `fail` fails the run,"
-            " `replace` overwrites it. Objects that this sink wrote are never replaced. Set it for the run that takes"
-            " over, and remove it afterwards.",
-            EnumString("fail", "replace"), low, _S3,
-        ),
-    ]  # fmt: skip
-
-
-def _encryption_keys() -> list[ConfigKey]:
-    low = Importance.LOW
-    return [
-        ConfigKey(
-            SSE_NAME, Type.STRING, "", "Server-side encryption of objects; blank: as the bucket is configured.",
-            ValidString("", *SSE_NAMES), low, _S3,
-        ),
-        ConfigKey(
-            SSE_CUSTOMER_KEY, Type.PASSWORD, None,
-            "Your own key for server-side encryption, 32 bytes in base64; used with s3.ssea.name=AES256.",
-            None, low, _S3,
-        ),
-        ConfigKey(
-            SSE_KMS_KEY_ID, Type.STRING, "", "Key in AWS KMS for server-side encryption; used with aws:kms.",
-            None, low, _S3,
-        ),
-        ConfigKey(
-            ACL, Type.STRING, None, "Canned access control list that every object gets.",
-            OneOf(*CANNED_ACLS, nullable=True), low, _S3,
-        ),
-    ]  # fmt: skip
-
-
-def _credentials_keys() -> list[ConfigKey]:
-    low = Importance.LOW
-    role = "Of the role that AwsAssumeRoleCredentialsProvider assumes: "
-    return [
-        ConfigKey(
-            CREDENTIALS_CLASS, Type.CLASS, DEFAULT_CREDENTIALS,
-            "Where credentials come from if no keys are set here: `DefaultCredentialsProvider` uses the Airflow"
-            " connection, the environment, profiles, or the machine's role; `AwsAssumeRoleCredentialsProvider` uses"
-            " those credentials to assume a role.",
-            None, low, _S3, PluginKind.CREDENTIALS_PROVIDER,
-        ),
-        ConfigKey(ROLE_ARN, Type.STRING, "", f"{role}its ARN.", None, low, _S3),
-        ConfigKey(ROLE_SESSION_NAME, Type.STRING, "", f"{role}name of the session.", None, low, _S3),
-        ConfigKey(
-            ROLE_EXTERNAL_ID, Type.STRING, "", f"{role}external id, if its policy requires one.", None, low,
-            _S3,
-        ),
-        ConfigKey(
-            BASE_ROLE_ARN, Type.STRING, "", "A role to assume first. Not supported: it must not be set.",
-            Lambda(_refuse_base_role, "blank"), low, _S3,
-        ),
-        ConfigKey(ACCESS_KEY_ID, Type.STRING, "", "AWS access key id.", None, low, _S3),
-        ConfigKey(SECRET_ACCESS_KEY, Type.PASSWORD, None, "AWS secret access key.", None, low, _S3),
-    ]  # fmt: skip
-
-
-def _tagging_keys() -> list[ConfigKey]:
-    low = Importance.LOW
-    return [
-        ConfigKey(
-            TAGGING, Type.BOOLEAN, False,
-            "Whether objects get the tags startOffset, endOffset and recordCount.",
-            None, low, _S3,
-        ),
-        ConfigKey(
-            EXTRA_TAGS, Type.LIST, "",
-            "More tags for every object, name:value, comma separated; needs s3.object.tagging.",
-            Lambda(_check_tags, "name:value pairs"), low, _S3,
-        ),
-        ConfigKey(
-            ON_TAGGING_ERROR, Type.STRING, "ignore",
-            "Whether a run continues (`ignore`) if objects cannot be tagged.",
-            EnumString("ignore", "fail"), low, _S3,
-        ),
-    ]  # fmt: skip
-
-
-def _proxy_keys() -> list[ConfigKey]:
-    low = Importance.LOW
-    return [
-        ConfigKey(
-            PROXY_URL, Type.STRING, "", "Proxy for requests to S3; blank follows HTTPS_PROXY and NO_PROXY.",
-            None, low, _S3,
-        ),
-        ConfigKey(PROXY_USER, Type.STRING, None, "User name at the proxy.", None, low, _S3),
-        ConfigKey(PROXY_PASSWORD, Type.PASSWORD, None, "Password at the proxy.", None, low, _S3),
-    ]  # fmt: skip
-
-
-def _content_keys() -> list[ConfigKey]:
-    low = Importance.LOW
-    return [
-        ConfigKey(
-            COMPRESSION_TYPE, Type.STRING, "none",
-            "Compression of whole files, for JsonFormat and ByteArrayFormat.",
-            OneOf("none", "gzip"), low, _S3,
-        ),
-        ConfigKey(
-            COMPRESSION_LEVEL, Type.INT, -1, "Level of that compression: 0 to 9, or -1 for its default.",
-            Range(-1, 9), low, _S3,
-        ),
-        ConfigKey(
-            JSON_DECIMAL_FORMAT, Type.STRING, "BASE64",
-            "How JsonFormat writes Decimal values: `BASE64` or `NUMERIC`.",
-            CaseInsensitiveValidString("BASE64", "NUMERIC"), low, _S3,
-        ),
-        ConfigKey(
-            BYTES_EXTENSION, Type.STRING, ".bin", "Extension of the files of ByteArrayFormat, with dot.",
-            None, low, _S3,
-        ),
-        ConfigKey(
-            BYTES_SEPARATOR, Type.STRING, None,
-            "Text after every record in files of ByteArrayFormat, blanks included; a newline if it is not"
-            " set.",
-            None, low, _S3,
-        ),
-    ]  # fmt: skip
-
-
-def _null_keys() -> list[ConfigKey]:
-    low = Importance.LOW
-    return [
-        ConfigKey(
-            NULL_BEHAVIOR, Type.STRING, "fail",
-            "Records whose value is null: `fail` fails the run, `ignore` skips them, `write` writes their keys and"
-            " headers below tombstone.encoded.partition.",
-            EnumString("ignore", "fail", "write"), low, _S3,
-        ),
-        ConfigKey(
-            REPORT_NULLS, Type.BOOLEAN, True,
-            "Whether records skipped by `ignore` go to the dead letter queue.",
-            None, low, _S3,
-        ),
-        ConfigKey(
-            TOMBSTONE_DIRECTORY, Type.STRING, "tombstone",
-            "Directory of records with null values for `write`.",
-            NonEmptyString(), low, _S3,
-        ),
-    ]  # fmt: skip
-
-
-def _side_file_keys() -> list[ConfigKey]:
-    low = Importance.LOW
-    return [
-        ConfigKey(
-            STORE_KEYS, Type.BOOLEAN, False, "Whether keys are written, to separate files.", None, low,
-            _FILES,
-        ),
-        ConfigKey(
-            STORE_HEADERS, Type.BOOLEAN, False, "Whether headers are written, to separate files.", None,
-            low, _FILES,
-        ),
-        ConfigKey(
-            KEYS_FORMAT, Type.CLASS, AVRO_FORMAT, "Format of key files.", None, low, _FILES,
-            PluginKind.FORMAT,
-        ),
-        ConfigKey(
-            HEADERS_FORMAT, Type.CLASS, AVRO_FORMAT,
-            "Format of header files; ByteArrayFormat cannot hold headers.",
-            None, low, _FILES, PluginKind.FORMAT,
-        ),
-    ]  # fmt: skip
-
-
-def _unused_keys() -> list[ConfigKey]:
-    low, flag, number = Importance.LOW, Type.BOOLEAN, Type.INT
-    buffers = "Part buffers grow with their data, and spill to disk beyond a memory budget."
-    return [
-        ConfigKey(
-            EXPECT_CONTINUE, flag, True, "Whether uploads wait for `100 Continue`.", None, low, _S3,
-            ignored="Parts are sent immediately: they can be sent again from memory or disk.",
-        ),
-        ConfigKey(
-            MAX_FILES_SCAN, number, 100, "How many names are tried if an object already exists.",
-            Range(0), low, _S3,
-            ignored="An object that already exists fails the run: skipping its offsets could lose records.",
-        ),
-        ConfigKey(
-            ELASTIC_BUFFER, flag, False, "Whether buffers of parts start small.", None, low, _S3,
-            ignored=buffers,
-        ),
-        ConfigKey(
-            ELASTIC_BUFFER_CAPACITY, number, 131072, "Initial size of such buffers, in bytes.", Range(4096),
-            low, _S3,
-            ignored=buffers,
-        ),
-        ConfigKey(
-            MAX_WRITE_DURATION_MS, Type.LONG, _MAX_LONG,
-            "Maximum time for one call of a running task, in milliseconds.",
-            Range(0), low, _S3, ignored="A run does not join a consumer group, so there is no such limit.",
-        ),
-    ]  # fmt: skip
+_S3 = KeyGroup("S3")
 
 
 def _check_part_size(name: str, value: Any) -> None:
@@ -365,3 +45,169 @@ def _check_tags(name: str, value: Any) -> None:
 def _refuse_base_role(name: str, value: Any) -> None:
     if value:
         raise invalid(name, value, "Assuming one role with another is not supported; assume the base role outside.")
+
+
+def _tags(pairs: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, _, value in (pair.partition(":") for pair in pairs))
+
+
+class S3StoreKeys(TypedConfig):
+    """Keys about the bucket, requests, encryption and credentials."""
+
+    bucket = _S3.high.text("s3.bucket.name", REQUIRED, "Bucket to write to.", NonEmptyString())
+    region = _S3.medium.text(
+        "s3.region",
+        "us-west-2",
+        "AWS region of the bucket. With store.url any name is accepted: requests are signed for it.",
+        NonEmptyString(),
+    ).to(str.lower)
+    endpoint = _S3.medium.text(
+        "store.url",
+        None,
+        "Address of an S3-compatible store, instead of Amazon's; https:// is added if the scheme is missing.",
+    ).or_blank()
+    path_style = _S3.medium.boolean(
+        "s3.path.style.access.enabled",
+        True,
+        "Whether the bucket is the first part of the path (true) or of the host name (false).",
+    )
+    wan_mode = _S3.medium.boolean(
+        "s3.wan.mode", False, "Whether to use S3 transfer acceleration; needs s3.path.style.access.enabled=false."
+    )
+    part_size_bytes = _S3.high.integer(
+        "s3.part.size",
+        26214400,
+        "Size of the parts of an upload in bytes. One object has at most 10,000 parts.",
+        Lambda(_check_part_size, f"[{MIN_PART_BYTES},...,{_MAX_INT}]"),
+    )
+    part_retries = _S3.medium.integer(
+        "s3.part.retries", 3, "How often a failed request is retried. 0: never.", Range(0)
+    )
+    s3_retry_backoff_ms = _S3.low.long(
+        "s3.retry.backoff.ms",
+        200,
+        "Pause in milliseconds before the first retry of a request; each further pause may be twice as long.",
+        Range(0),
+    )
+    send_digest = _S3.low.boolean(
+        "s3.send.digest",
+        False,
+        "Whether every part is also sent with its MD5 digest, which buckets with Object Lock require. The SHA-256"
+        " digest of a part is always sent, and the store verifies it.",
+    )
+    conditional_writes = _S3.medium.boolean(
+        "enable.conditional.writes",
+        True,
+        "Whether an object is published only if none exists under its key. If another object has the key, the run"
+        " fails, unless behavior.on.foreign.objects says otherwise; with false, any object is overwritten.",
+    )
+    replace_foreign = _S3.low.text(
+        "behavior.on.foreign.objects",
+        "fail",
+        "What happens to an object under one of our keys that another program wrote, for example a Kafka Connect"
+        " worker that was killed after an upload and before it committed the offsets: `fail` fails the run,"
+        " `replace` overwrites it. Objects that this sink wrote are never replaced. Set it for the run that takes"
+        " over, and remove it afterwards.",
+        EnumString("fail", "replace"),
+    ).to(lambda chosen: chosen.lower() == "replace")
+    sse_name = _S3.low.text(
+        "s3.ssea.name",
+        "",
+        "Server-side encryption of objects; blank: as the bucket is configured.",
+        ValidString("", *SSE_NAMES),
+    )
+    sse_customer_key = _S3.low.secret(
+        "s3.sse.customer.key",
+        None,
+        "Your own key for server-side encryption, 32 bytes in base64; used with s3.ssea.name=AES256.",
+    )
+    sse_kms_key_id = _S3.low.text(
+        "s3.sse.kms.key.id", "", "Key in AWS KMS for server-side encryption; used with aws:kms."
+    )
+    acl = _S3.low.text(
+        "s3.acl.canned", None, "Canned access control list that every object gets.", OneOf(*CANNED_ACLS, nullable=True)
+    ).or_blank()
+    provider = _S3.low.plugin(
+        "s3.credentials.provider.class",
+        DEFAULT_CREDENTIALS,
+        "Where credentials come from if no keys are set here: `DefaultCredentialsProvider` uses the Airflow"
+        " connection, the environment, profiles, or the machine's role; `AwsAssumeRoleCredentialsProvider` uses"
+        " those credentials to assume a role.",
+        PluginKind.CREDENTIALS_PROVIDER,
+    )
+    role_arn = _S3.low.text(
+        "s3.credentials.provider.sts.role.arn",
+        "",
+        "Of the role that AwsAssumeRoleCredentialsProvider assumes: its ARN.",
+    )
+    role_session_name = _S3.low.text(
+        "s3.credentials.provider.sts.role.session.name",
+        "",
+        "Of the role that AwsAssumeRoleCredentialsProvider assumes: name of the session.",
+    )
+    role_external_id = _S3.low.text(
+        "s3.credentials.provider.sts.role.external.id",
+        "",
+        "Of the role that AwsAssumeRoleCredentialsProvider assumes: external id, if its policy requires one.",
+    )
+    access_key_id = _S3.low.text("aws.access.key.id", "", "AWS access key id.")
+    secret_access_key = _S3.low.secret("aws.secret.access.key", None, "AWS secret access key.")
+    object_tagging = _S3.low.boolean(
+        "s3.object.tagging", False, "Whether objects get the tags startOffset, endOffset and recordCount."
+    )
+    extra_tags = _S3.low.words(
+        "s3.object.tagging.key.value.pairs",
+        "",
+        "More tags for every object, name:value, comma separated; needs s3.object.tagging.",
+        Lambda(_check_tags, "name:value pairs"),
+    ).to(_tags)
+    fail_on_tagging_error = _S3.low.text(
+        "s3.object.behavior.on.tagging.error",
+        "ignore",
+        "Whether a run continues (`ignore`) if objects cannot be tagged.",
+        EnumString("ignore", "fail"),
+    ).to(lambda chosen: chosen.lower() == "fail")
+    proxy_url = _S3.low.text("s3.proxy.url", "", "Proxy for requests to S3; blank follows HTTPS_PROXY and NO_PROXY.")
+    proxy_user = _S3.low.text("s3.proxy.user", None, "User name at the proxy.").or_blank()
+    proxy_password = _S3.low.secret("s3.proxy.password", None, "Password at the proxy.")
+
+
+class S3KeysWithoutEffect(TypedConfig):
+    """Keys of Confluent's group S3 that have no effect here, or must not be set."""
+
+    _base_role_arn = _S3.low.text(
+        "s3.credentials.provider.sts.base.role.arn",
+        "",
+        "A role to assume first. Not supported: it must not be set.",
+        Lambda(_refuse_base_role, "blank"),
+    )
+    _expect_continue = _S3.low.boolean(
+        "s3.http.send.expect.continue",
+        True,
+        "Whether uploads wait for `100 Continue`.",
+        ignored="Parts are sent immediately: they can be sent again from memory or disk.",
+    )
+    _max_files_scan = _S3.low.integer(
+        "max.files.scan.limit",
+        100,
+        "How many names are tried if an object already exists.",
+        Range(0),
+        ignored="An object that already exists fails the run: skipping its offsets could lose records.",
+    )
+    _elastic_buffer = _S3.low.boolean(
+        "s3.elastic.buffer.enable", False, "Whether buffers of parts start small.", ignored=_BUFFERS
+    )
+    _elastic_buffer_capacity = _S3.low.integer(
+        "s3.elastic.buffer.init.capacity",
+        131072,
+        "Initial size of such buffers, in bytes.",
+        Range(4096),
+        ignored=_BUFFERS,
+    )
+    _max_write_duration_ms = _S3.low.long(
+        "max.write.duration.ms",
+        _MAX_LONG,
+        "Maximum time for one call of a running task, in milliseconds.",
+        Range(0),
+        ignored="A run does not join a consumer group, so there is no such limit.",
+    )

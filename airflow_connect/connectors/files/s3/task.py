@@ -20,4 +20,4 @@ class S3SinkTask(StorageSinkTask):
     def storage(self, run: RoleContext) -> tuple[StorageConfig, Store]:
         """Read the configuration; no request yet."""
         config = S3SinkConfig.from_config(run.config, run.aws)
-        return config.storage, S3Store(config.store)
+        return config, S3Store(config.store)

@@ -108,7 +108,7 @@ class StorageSinkConnector(StagingSinkConnector):
 
         storage, store = self.storage(config)
         plan = open_task_plan(storage, RoleContext(config))
-        marker = storage.layout.complete.marker
+        marker = storage.marker
         # The marker comes last: it shows that everything else is done.
         markers = [Markers(marker, plan.layout.names.directory_delimiter)] if marker else []
         steps = (*self.after_publish(config, storage, store), *markers)
@@ -117,9 +117,9 @@ class StorageSinkConnector(StagingSinkConnector):
     @property
     def counted_role(self) -> str:
         """Key files contain every record if null values are written; otherwise value files do."""
-        from airflow_connect.connectors.files.shared.writing.opening import WRITE_NULLS
+        from airflow_connect.connectors.files.shared.settings.content import WRITE_NULLS
 
-        return "key" if self._open(self.config).config.nulls.behavior == WRITE_NULLS else "value"
+        return "key" if self._open(self.config).config.on_null == WRITE_NULLS else "value"
 
     def store_name(self, config: Mapping[str, str]) -> str:
         """Where files go."""
@@ -148,18 +148,15 @@ class StorageSinkConnector(StagingSinkConnector):
         Cuts are at multiples of `flush.size`: if that key alone ends files, and offsets have no gaps, files are the
         same with and without cuts.
         """
-        from airflow_connect.connectors.files.shared.settings.keys import (
-            COMPACT,
-            FILES_PER_PARTITION,
-            SCHEMA_COMPATIBILITY,
-        )
+        from airflow_connect.connectors.files.shared.settings.config import COMPACT
+        from airflow_connect.connectors.files.shared.settings.config import StorageConfig as Keys
 
-        rotation, plan = self._open(self.config).config.rotation, self._open(self.config).plan
+        storage, plan = self._open(self.config).config, self._open(self.config).plan
         if plan.remembers_schemas:
-            return Splitting(f"with {SCHEMA_COMPATIBILITY}, a file begins with the schema of the file before it")
-        if rotation.is_compact:
-            return Splitting(f"{FILES_PER_PARTITION}={COMPACT} is for as few files as possible")
-        return Splitting(multiple_of=rotation.flush_size)
+            return Splitting(f"with {Keys.schema_compatibility}, a file begins with the schema of the file before it")
+        if storage.is_compact:
+            return Splitting(f"{Keys.is_compact}={COMPACT} is for as few files as possible")
+        return Splitting(multiple_of=storage.flush_size)
 
     def plan_state(self, run: PlannedRun) -> PlannedState:
         """Which records are late, and the schemas that files begin with.
@@ -253,7 +250,7 @@ class StorageSinkConnector(StagingSinkConnector):
         partitioner = innermost(layout.partitioner)
         follows_clock = isinstance(getattr(partitioner, "extractor", None), WallclockTimestampExtractor)
         return StorageTimeKeeper(
-            config.layout.complete,
+            config,
             layout.late.grid,
             layout.names,
             follows_clock=follows_clock,

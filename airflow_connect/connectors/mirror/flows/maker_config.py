@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from airflow_connect.api.config.near_names import did_you_mean, nearest
-from airflow_connect.config.keys.sink import common_keys
-from airflow_connect.config.keys.source import source_keys
+from airflow_connect.config.keys.sink import CommonKeys
+from airflow_connect.config.keys.source import SourceKeys
 from airflow_connect.config.resolved.client_layers import is_connection_key
 from airflow_connect.connectors.mirror.checkpoint.keys import CheckpointKeys
 from airflow_connect.connectors.mirror.heartbeat.keys import HeartbeatConfig
@@ -97,7 +97,7 @@ def connectors_of(properties: Strings, where: str, only_targets: Collection[str]
 def _names(kind: str) -> frozenset[str]:
     """Names of all keys of a connector: those that it takes from the top level of the file."""
     own = {SOURCE: MirrorKeys, CHECKPOINT: CheckpointKeys, HEARTBEAT: HeartbeatConfig}[kind].config_def()
-    every = (own, common_keys(), source_keys())
+    every = (own, CommonKeys.config_def(), SourceKeys.config_def())
     return frozenset(name for definition in every for name in definition.keys) - {"name", "connector.class"}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow_connect.api.sink import Delivery, SinkConnector, StagingSinkConnector
 from airflow_connect.config.keys import sink as keys
+from airflow_connect.config.keys.sink import SinkKeys
 from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.driver.checks.plugins import refuse_incomplete, refuse_wrong_values
 
@@ -56,7 +57,7 @@ def _missing(connector: type[SinkConnector]) -> list[str]:
 
 def _refuse_guarantee(name: str, connector: type[SinkConnector], config: Mapping[str, str]) -> None:
     """Sinks that write while they copy cannot promise everything."""
-    asked = config.get(keys.DELIVERY_GUARANTEE, "")
+    asked = config.get(SinkKeys.delivery_guarantee.name, "")
     if connector.delivery is Delivery.STAGED or not asked:
         return
     refused = {keys.AT_MOST_ONCE: "writes before offsets are committed, so it cannot deliver at most once"}
@@ -65,7 +66,7 @@ def _refuse_guarantee(name: str, connector: type[SinkConnector], config: Mapping
     if asked in refused:
         can = keys.AT_LEAST_ONCE if connector.delivery is Delivery.AT_LEAST_ONCE else keys.EXACTLY_ONCE
         raise ConfigError(
-            f"{keys.DELIVERY_GUARANTEE} is {asked}, but {name} {refused[asked]}.",
-            suggestion=f"Set {keys.DELIVERY_GUARANTEE}={can}, or remove it.",
-            config_path=keys.DELIVERY_GUARANTEE,
+            f"{SinkKeys.delivery_guarantee} is {asked}, but {name} {refused[asked]}.",
+            suggestion=f"Set {SinkKeys.delivery_guarantee}={can}, or remove it.",
+            config_path=SinkKeys.delivery_guarantee.name,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.sink import Delivery
-from airflow_connect.config.keys import sink as keys
+from airflow_connect.config.keys.sink import SinkKeys
 
 if TYPE_CHECKING:
     from airflow_connect.api.sink import Splitting
@@ -25,7 +25,7 @@ def why_not_split(
         tasks_differ: whether the connector gives each task a configuration of its own.
     """
     if not config.split_partitions:
-        return f"{keys.SPLIT_PARTITIONS} is false"
+        return f"{SinkKeys.split_partitions} is false"
     if delivery is Delivery.TRANSACTIONAL:
         return "the target stores one offset for each partition, with the records"
     if splitting.refused:
@@ -35,15 +35,15 @@ def why_not_split(
     if not config.flush_on_end:
         # Gaps in the offsets are unknown, and so is what transformations and converters will drop.
         return (
-            f"with {keys.FLUSH_ON_END}=false, a file ends only where it is full, and that is known only when the"
+            f"with {SinkKeys.flush_on_end}=false, a file ends only where it is full, and that is known only when the"
             " records before it were read"
         )
-    limits = {keys.RUN_MAX_BYTES: config.run_max_bytes, keys.RUN_MAX_SECONDS: config.run_max_seconds}
+    limits = {SinkKeys.run_max_bytes.name: config.run_max_bytes, SinkKeys.run_max_seconds.name: config.run_max_seconds}
     if limit := next((key for key, value in limits.items() if value), ""):
         return f"{limit} may end a task anywhere, and nothing behind that offset could be committed"
     if guarantee.may_repeat and delivery is Delivery.STAGED:
         return (
-            f"with {keys.DELIVERY_GUARANTEE}={guarantee.name}, a repeated run must give files the same names, and it"
-            " could cut elsewhere"
+            f"with {SinkKeys.delivery_guarantee}={guarantee.name}, a repeated run must give files the same names, and"
+            " it could cut elsewhere"
         )
     return ""

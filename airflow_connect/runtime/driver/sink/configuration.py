@@ -14,6 +14,7 @@ from airflow_connect.api.config.references import ResolvedText, as_written
 from airflow_connect.api.config.values import HIDDEN, coerce_config
 from airflow_connect.api.sink import Delivery
 from airflow_connect.config.keys import sink as sink_keys
+from airflow_connect.config.keys.sink import SinkKeys
 from airflow_connect.config.resolved.loading import ResolvedConfig, connector_definition, load_connector_config
 from airflow_connect.config.resolved.sink import CONVERTER_TYPE
 from airflow_connect.config_providers.resolving import look_up
@@ -107,7 +108,7 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
     def guarantee(self) -> Guarantee:
         """`delivery.guarantee`; by default the best one that the sink supports."""
         connector = self.resolved.connector
-        if self.delivery is Delivery.AT_LEAST_ONCE and sink_keys.DELIVERY_GUARANTEE not in connector.raw:
+        if self.delivery is Delivery.AT_LEAST_ONCE and SinkKeys.delivery_guarantee.name not in connector.raw:
             return AT_LEAST_ONCE
         return Guarantee.of(connector.delivery_guarantee)
 
@@ -203,7 +204,7 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
         """
         now = as_written(self._with_converters())
         secrets = {key: value for key, value in now.items() if self._is_secret(key, value)}
-        limits = {sink_keys.RUN_MAX_BYTES, sink_keys.RUN_MAX_SECONDS}
+        limits = {SinkKeys.run_max_bytes.name, SinkKeys.run_max_seconds.name}
         connector = {
             key: value
             for key, value in coerce_config({**self._of_manifest(now, manifest.config), **secrets}).items()

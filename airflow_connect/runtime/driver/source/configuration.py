@@ -10,6 +10,8 @@ from airflow_connect.api.config import plugins
 from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector
 from airflow_connect.config.keys import sink as keys
 from airflow_connect.config.keys import source as source_keys
+from airflow_connect.config.keys.sink import SinkKeys
+from airflow_connect.config.keys.source import SourceKeys
 from airflow_connect.config.resolved.loading import connector_definition
 from airflow_connect.config.resolved.source import ResolvedSourceConfig, load_source_config
 from airflow_connect.errors import ConfigError, ConnectError, TaskFailedError
@@ -118,9 +120,9 @@ class SourceConfiguration(CheckedConfiguration[ResolvedSourceConfig]):
         if connector.requires_exactly_once:
             if connector.delivery_guarantee not in ("", keys.EXACTLY_ONCE):
                 raise _refused(
-                    f"{keys.DELIVERY_GUARANTEE} is {connector.delivery_guarantee}, but exactly.once.support is"
+                    f"{SinkKeys.delivery_guarantee} is {connector.delivery_guarantee}, but exactly.once.support is"
                     " required.",
-                    f"Remove {keys.DELIVERY_GUARANTEE}, or set exactly.once.support=requested.",
+                    f"Remove {SinkKeys.delivery_guarantee}, or set exactly.once.support=requested.",
                 )
             if not self.resolved.worker.sources.exactly_once:
                 raise _refused(_NOT_ENABLED, "Set exactly.once.source.support=enabled in the worker.")
@@ -129,7 +131,7 @@ class SourceConfiguration(CheckedConfiguration[ResolvedSourceConfig]):
         asks = connector.requires_exactly_once or connector.delivery_guarantee == keys.EXACTLY_ONCE
         if asks and self.support is ExactlyOnceSupport.UNSUPPORTED:
             raise _refused(
-                _UNSUPPORTED, f"Set {keys.DELIVERY_GUARANTEE}={keys.AT_LEAST_ONCE}, or change its other keys."
+                _UNSUPPORTED, f"Set {SinkKeys.delivery_guarantee}={keys.AT_LEAST_ONCE}, or change its other keys."
             )
         if connector.boundary == source_keys.CONNECTOR and self.guarantee.uses_transactions:
             config = dict(connector.raw)
@@ -139,7 +141,7 @@ class SourceConfiguration(CheckedConfiguration[ResolvedSourceConfig]):
             )
             if not asked:
                 raise _refused(
-                    _NO_BOUNDARIES, "Set transaction.boundary to poll or interval.", source_keys.TRANSACTION_BOUNDARY
+                    _NO_BOUNDARIES, "Set transaction.boundary to poll or interval.", SourceKeys.boundary.name
                 )
 
     def _asked(self, method: str, ask: Callable[[], _Answer]) -> _Answer:
@@ -157,13 +159,14 @@ class SourceConfiguration(CheckedConfiguration[ResolvedSourceConfig]):
 
 def _refuse_limits_of_sinks(connector: Mapping[str, Any]) -> None:
     """Kafka Connect ignores unknown keys; but a limit that was set for a run must not be ignored."""
-    if connector.get(keys.RUN_UNTIL_TIMESTAMP):
+    if connector.get(SinkKeys.run_until_timestamp_ms.name):
         raise _refused(
-            f"{keys.RUN_UNTIL_TIMESTAMP} limits runs of sinks only; a source cannot look records up by time.",
-            f"Remove it, or limit the run by {keys.RUN_MAX_RECORDS}, {keys.RUN_MAX_BYTES} or {keys.RUN_MAX_SECONDS}.",
-            keys.RUN_UNTIL_TIMESTAMP,
+            f"{SinkKeys.run_until_timestamp_ms} limits runs of sinks only; a source cannot look records up by time.",
+            f"Remove it, or limit the run by {SinkKeys.run_max_records}, {SinkKeys.run_max_bytes} or"
+            f" {SinkKeys.run_max_seconds}.",
+            SinkKeys.run_until_timestamp_ms.name,
         )
 
 
-def _refused(message: str, suggestion: str, key: str = source_keys.EXACTLY_ONCE_SUPPORT) -> ConfigError:
+def _refused(message: str, suggestion: str, key: str = SourceKeys.requires_exactly_once.name) -> ConfigError:
     return ConfigError(message, suggestion=suggestion, config_path=key)

@@ -20,7 +20,7 @@ from airflow_connect.api.source import (
     SourceTask,
 )
 from airflow_connect.config.keys import source as source_keys
-from airflow_connect.config.keys.sink import RUN_MAX_BYTES, RUN_MAX_RECORDS, RUN_MAX_SECONDS
+from airflow_connect.config.keys.sink import SinkKeys
 from airflow_connect.documents.source_run import SourceTaskReport
 from airflow_connect.errors import ConnectError, TaskFailedError
 from airflow_connect.kafka.writing.produced import ProducedColumns
@@ -167,11 +167,11 @@ class SourceLoop:
             if rules.idle_polls is not None and idle >= rules.idle_polls:
                 return "idle"
             if rules.max_records and self._read >= rules.max_records:
-                return RUN_MAX_RECORDS
+                return SinkKeys.run_max_records.name
             if rules.max_bytes and self._bytes >= rules.max_bytes:
-                return RUN_MAX_BYTES
+                return SinkKeys.run_max_bytes.name
             if rules.max_seconds and time.monotonic() - started >= rules.max_seconds:
-                return RUN_MAX_SECONDS
+                return SinkKeys.run_max_seconds.name
             if not moved:
                 time.sleep(max(0.0, IDLE_PAUSE_S - (time.monotonic() - polled_at)))
 

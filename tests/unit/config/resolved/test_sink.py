@@ -59,7 +59,7 @@ def test_from_config_every_key_reaches_its_attribute() -> None:
     assert config.header_converter.plugin.path.endswith(":StringConverter")
     assert (config.consumer_override, config.producer_override) == ({"group.id": "g"}, {"linger.ms": "5"})
     assert (config.consumer_override, config.admin_override) == ({"group.id": "g"}, {"retries": "2"})
-    assert pickle.loads(pickle.dumps(config)) == config
+    assert vars(pickle.loads(pickle.dumps(config))) == vars(config)
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_own_defect_is_a_row_and_its_traceback_is_logged_by_the_driver(monkeypat
     connector = {"name": "c", "connector.class": "FileStreamSink", "topics": "t", "value.converter": "StringConverter"}
     resolved = load_connector_config(connector, {"bootstrap.servers": "h:1", "key.converter": "StringConverter"})
     secret = HashableDict({"sasl.password": "hunter2-of-the-test"})
-    resolved = replace(resolved, connector=replace(resolved.connector, raw=secret))
+    resolved.connector.raw = secret
     settings = replace(SETTINGS, worker=secret, resolved=resolved)
     (row,) = task_function(settings, plans(1))(iter([pa.record_batch({"id": pa.array([0], pa.int64())})]))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.config import plugins
 from airflow_connect.connectors.files.shared.publishing.state_document import TaskState
 from airflow_connect.connectors.files.shared.settings.complete_keys import APPEND, DIRECTORY
+from airflow_connect.connectors.files.shared.settings.content import WRITE_NULLS, ContentConfig
 from airflow_connect.connectors.files.shared.value_schemas import schema_of_text
 from airflow_connect.connectors.files.shared.writing.open_file import StreamSettings
 from airflow_connect.connectors.files.shared.writing.task_plan import StorageLayout, StorageTaskPlan
@@ -36,10 +37,8 @@ if TYPE_CHECKING:
     from airflow_connect.api.sink_roles import RoleContext
     from airflow_connect.connectors.files.shared.publishing.topic_names import TopicName
     from airflow_connect.connectors.files.shared.settings.complete_keys import CompleteConfig
-    from airflow_connect.connectors.files.shared.settings.config import FormatConfig, LayoutConfig, StorageConfig
+    from airflow_connect.connectors.files.shared.settings.config import StorageConfig
     from airflow_connect.formats.format import Format
-
-WRITE_NULLS = "write"
 
 
 def open_layout(
@@ -55,58 +54,57 @@ def open_layout(
     Raises:
         ConfigError: a value is wrong that only the class itself can check, such as a date pattern.
     """
-    layout, rotation = config.layout, config.rotation
-    partitioner = open_partitioner(layout, raw)
-    late = open_late_records(layout.complete, partitioner, late_before or {})
-    if late is not None and layout.complete.late_records != APPEND:
-        directory = layout.complete.late_directory if layout.complete.late_records == DIRECTORY else ""
-        partitioner = LatePartitioner(
-            partitioner, late, directory, "/" if layout.in_file_system else layout.directory_delim
-        )
-    writes_nulls = config.nulls.behavior == WRITE_NULLS
-    if writes_nulls:
-        partitioner = TombstonePartitioner(partitioner, layout.tombstone_directory)
+    partitioner = open_partitioner(config, raw)
+    late = open_late_records(config, partitioner, late_before or {})
+    if late is not None and config.late_records != APPEND:
+        directory = config.late_directory if config.late_records == DIRECTORY else ""
+        delimiter = "/" if config.in_file_system else config.directory_delim
+        partitioner = LatePartitioner(partitioner, late, directory, delimiter)
+    tombstones = None
+    if isinstance(config, ContentConfig) and config.on_null == WRITE_NULLS:
+        tombstones = config.tombstone_directory
+        partitioner = TombstonePartitioner(partitioner, tombstones)
     settings = RotationSettings(
-        flush_size=rotation.flush_size,
-        rotate_interval_ms=rotation.rotate_interval_ms or -1,
-        rotate_schedule_interval_ms=rotation.rotate_schedule_interval_ms or -1,
-        zone=Zone.of(layout.timezone or "UTC"),
-        max_open_files=rotation.max_open_files or -1,
-        rotate_on_directory_change=rotation.on_partition_change,
+        flush_size=config.flush_size,
+        rotate_interval_ms=config.rotate_interval_ms or -1,
+        rotate_schedule_interval_ms=config.rotate_schedule_interval_ms or -1,
+        zone=Zone.of(config.timezone or "UTC"),
+        max_open_files=config.max_open_files or -1,
+        rotate_on_directory_change=config.on_partition_change,
         is_time_based=partitioner.is_time_based,
-        schema_compatibility=StorageSchemaCompatibility.of(rotation.schema_compatibility),
-        tombstone_directory=layout.tombstone_directory if writes_nulls else None,
-        is_compact=rotation.is_compact,
-        keeps_schema=rotation.keeps_schema,
+        schema_compatibility=StorageSchemaCompatibility.of(config.schema_compatibility),
+        tombstone_directory=tombstones,
+        is_compact=config.is_compact,
+        keeps_schema=config.keeps_schema,
     )
-    return StorageLayout(partitioner, settings, open_names(layout), late)
+    return StorageLayout(partitioner, settings, open_names(config), late)
 
 
-def open_names(layout: LayoutConfig) -> NameSettings:
+def open_names(config: StorageConfig) -> NameSettings:
     """The grammar of object names.
 
     Raises:
         ConfigError: a delimiter or directory that names cannot have.
     """
     return NameSettings(
-        topics_dir=layout.topics_dir,
-        directory_delimiter="/" if layout.in_file_system else layout.directory_delim,
-        file_delimiter=layout.file_delim,
-        pad_width=layout.offset_pad_width,
-        hold_end=layout.in_file_system,
-        topic_pattern=layout.topic_pattern if layout.in_file_system else None,
+        topics_dir=config.topics_dir,
+        directory_delimiter="/" if config.in_file_system else config.directory_delim,
+        file_delimiter=config.file_delim,
+        pad_width=config.offset_pad_width,
+        hold_end=config.in_file_system,
+        topic_pattern=config.topic_pattern if config.in_file_system else None,
     )
 
 
 def open_late_records(
-    complete: CompleteConfig, partitioner: Partitioner, late_before: Mapping[str, int]
+    config: CompleteConfig, partitioner: Partitioner, late_before: Mapping[str, int]
 ) -> LateRecords | None:
     """Which records are late; None if runs do not detect complete directories.
 
     Raises:
         ConfigError: directories of this partitioner are never complete.
     """
-    return LateRecords(open_grid(partitioner), late_before) if complete.is_on else None
+    return LateRecords(open_grid(partitioner), late_before) if config.finds_complete else None
 
 
 def open_grid(partitioner: Partitioner) -> TimeGrid:
@@ -126,7 +124,7 @@ def open_grid(partitioner: Partitioner) -> TimeGrid:
     return TimeGrid(inner)
 
 
-def open_partitioner(layout: LayoutConfig, raw: Mapping[str, str]) -> Partitioner:
+def open_partitioner(config: StorageConfig, raw: Mapping[str, str]) -> Partitioner:
     """The partitioner that `partitioner.class` names, with its schema affix.
 
     A third-party class (`package.module:Class`) may have a class method `from_config(cls, config: Mapping[str, str])`.
@@ -138,35 +136,30 @@ def open_partitioner(layout: LayoutConfig, raw: Mapping[str, str]) -> Partitione
     Raises:
         ConfigError: settings are wrong, or the class cannot be created from them.
     """
-    delimiter = layout.directory_delim
-    opened: Any = plugins.load(layout.partitioner)
-    name = _built_in_name(layout.partitioner)
+    delimiter = config.directory_delim
+    opened: Any = plugins.load(config.partitioner)
+    name = _built_in_name(config.partitioner)
     partitioner: Partitioner
     if name == "FieldPartitioner":
-        partitioner = opened(layout.partition_fields, delimiter, layout.names)
+        partitioner = opened(config.partition_fields, delimiter, config.names)
     elif name in ("DailyPartitioner", "HourlyPartitioner"):
-        partitioner = opened(layout.locale, layout.timezone, _extractor(layout, raw), delimiter)
+        partitioner = opened(config.locale, config.timezone, _extractor(config, raw), delimiter)
     elif _inherits_constructor(opened, TimeBasedPartitioner):
-        duration_ms, path, locale, zone = (
-            layout.partition_duration_ms,
-            layout.path_format,
-            layout.locale,
-            layout.timezone,
-        )
-        partitioner = opened.from_texts(duration_ms, path, locale, zone, _extractor(layout, raw), delimiter)
+        texts = (config.partition_duration_ms, config.path_format, config.locale, config.timezone)
+        partitioner = opened.from_texts(*texts, _extractor(config, raw), delimiter)
     else:
-        partitioner = _from_config(opened, layout.partitioner, raw, "partitioner.class")
-    if layout.names is not None and not name:
-        partitioner = CheckedNames(partitioner, layout.names)
-    affix = Affix(layout.schema_affix)
+        partitioner = _from_config(opened, config.partitioner, raw, "partitioner.class")
+    if config.names is not None and not name:
+        partitioner = CheckedNames(partitioner, config.names)
+    affix = Affix(config.schema_affix)
     return partitioner if affix is Affix.NONE else SchemaAffixPartitioner(partitioner, affix, delimiter)
 
 
-def _extractor(layout: LayoutConfig, raw: Mapping[str, str]) -> Any:
-    opened = plugins.load(layout.timestamp_extractor)
-    if _built_in_name(layout.timestamp_extractor) == "RecordFieldTimestampExtractor":
-        return opened(layout.timestamp_field)
-    return _from_config(opened, layout.timestamp_extractor, raw, "timestamp.extractor")
+def _extractor(config: StorageConfig, raw: Mapping[str, str]) -> Any:
+    opened = plugins.load(config.timestamp_extractor)
+    if _built_in_name(config.timestamp_extractor) == "RecordFieldTimestampExtractor":
+        return opened(config.timestamp_field)
+    return _from_config(opened, config.timestamp_extractor, raw, "timestamp.extractor")
 
 
 def _built_in_name(ref: plugins.PluginRef) -> str:
@@ -194,7 +187,7 @@ def _from_config(opened: Any, ref: plugins.PluginRef, raw: Mapping[str, str], ke
         ) from error
 
 
-def open_format(ref: plugins.PluginRef, config: FormatConfig, raw: Mapping[str, str]) -> StreamSettings:
+def open_format(ref: plugins.PluginRef, config: StorageConfig, raw: Mapping[str, str]) -> StreamSettings:
     """A format with its settings, with gzip if `s3.compression.type` requires it.
 
     Third-party formats are created as in `open_partitioner`; their bytes are never compressed here.
@@ -203,10 +196,9 @@ def open_format(ref: plugins.PluginRef, config: FormatConfig, raw: Mapping[str, 
     name = _built_in_name(ref)
     if not name:
         return StreamSettings(_from_config(opened, ref, raw, "format.class"))
-    gzip = config.compression_type == "gzip"
-    arguments: Mapping[str, Mapping[str, Any]] = {
-        "JsonFormat": {"decimal_format": config.json_decimal_format, "gzip": gzip},
-        "ByteArrayFormat": {"extension": config.bytes_extension, "separator": config.bytes_separator, "gzip": gzip},
+    arguments: dict[str, Mapping[str, Any]] = {
+        "JsonFormat": {},
+        "ByteArrayFormat": {},
         "AvroFormat": {
             "codec": config.avro_codec,
             "enhanced_schema": config.enhanced_avro_schemas,
@@ -221,26 +213,32 @@ def open_format(ref: plugins.PluginRef, config: FormatConfig, raw: Mapping[str, 
         "OrcFormat": {"allow_optional_map_keys": config.allow_optional_map_keys},
         "StringFormat": {},
     }
+    level = None
+    if isinstance(config, ContentConfig):
+        gzip, extension, separator = config.compression == "gzip", config.bytes_extension, config.bytes_separator
+        arguments["JsonFormat"] = {"decimal_format": config.json_decimal_format, "gzip": gzip}
+        arguments["ByteArrayFormat"] = {"extension": extension, "separator": separator, "gzip": gzip}
+        level = config.compression_level if gzip and name in ("JsonFormat", "ByteArrayFormat") else None
     file_format: Format = opened(**arguments[name])
-    is_text = name in ("JsonFormat", "ByteArrayFormat")
-    return StreamSettings(file_format, config.compression_level if gzip and is_text else None)
+    return StreamSettings(file_format, level)
 
 
 def open_task_plan(config: StorageConfig, context: RoleContext) -> StorageTaskPlan:
     """Everything a task needs."""
-    formats, raw, state = config.formats, context.config, TaskState.from_json(context.state)
+    raw, state = context.config, TaskState.from_json(context.state)
+    key, header = (config.key_format, config.header_format) if isinstance(config, ContentConfig) else (None, None)
     return StorageTaskPlan(
         layout=open_layout(config, raw, state.late_before),
-        value=replace(open_format(formats.value, formats, raw), tells_schema=formats.tells_schemas),
-        key=open_format(formats.key, formats, raw) if formats.key else None,
-        headers=open_format(formats.header, formats, raw) if formats.header else None,
+        value=replace(open_format(config.value_format, config, raw), tells_schema=config.tells_schemas),
+        key=open_format(key, config, raw) if key else None,
+        headers=open_format(header, config, raw) if header else None,
         now_ms=context.now_ms,
         flush_on_end=context.flush_on_end,
-        on_null_values=config.nulls.behavior,
-        report_nulls=config.nulls.report_to_dlq,
+        on_null_values=config.on_null,
+        report_nulls=config.reports_nulls,
         check_each=context.check_each,
-        remembers_schemas=config.rotation.remembers_schema,
-        schemas_before=_schemas_before(state) if config.rotation.remembers_schema else {},
+        remembers_schemas=config.remembers_schema,
+        schemas_before=_schemas_before(state) if config.remembers_schema else {},
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_connect.api.record import SinkRecord
-from airflow_connect.connectors.files.hdfs.config import config_def
+from airflow_connect.connectors.files.hdfs.config import HdfsSinkConfig
 from airflow_connect.errors import ConfigError
 from airflow_connect.layout.partitioners import DefaultPartitioner
 from tests.support.copies.hdfs import hdfs_sink
@@ -114,9 +114,9 @@ def test_names_that_hdfs_refuses_are_found_in_the_configuration(key: str, text: 
         key: text,
     }
     if not is_refused:
-        assert config_def().parse(given)[key] == text
+        assert HdfsSinkConfig.config_def().parse(given)[key] == text
         return
     with pytest.raises(ConfigError) as caught:
-        config_def().parse(given)
+        HdfsSinkConfig.config_def().parse(given)
     assert caught.value.config_path == key
     assert "HDFS does not allow ':' in names" in str(caught.value)

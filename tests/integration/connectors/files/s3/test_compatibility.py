@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.connectors.files.s3.keys import s3_keys
-from airflow_connect.connectors.files.shared.settings.keys import storage_keys
+from airflow_connect.connectors.files.s3.config import S3SinkConfig
 from airflow_connect.runtime.driver.entry import run_connector, validate_connector
 from airflow_connect.runtime.spec import RunSpec
 from tests.integration.connectors.files.s3.objects import Server, contents, envelope, logical, raw, struct
@@ -194,7 +193,7 @@ def test_every_key_of_the_sink_is_used_by_a_test_that_runs_it() -> None:
     elsewhere = [*(INTEGRATION / "complete_directories").glob("*.py"), taking_over]
     files = [*HERE.rglob("*.py"), *elsewhere, *CONFIGS.glob("*.json")]
     text = "\n".join(file.read_text() for file in files)
-    names = {*s3_keys().keys, *storage_keys().keys}
+    names = {key.name for key in S3SinkConfig.declared()}
 
     def is_used(name: str) -> bool:
         argument = name.replace(".", "_")

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_connect.api.config.plugins import PluginKind, resolve
 from airflow_connect.api.sink_state import PlannedRun
-from airflow_connect.connectors.files.hdfs.config import HdfsSinkConfig, HiveConfig, config_def
+from airflow_connect.connectors.files.hdfs.config import HdfsSinkConfig
 from airflow_connect.connectors.files.hdfs.connector import HdfsSinkConnector
 from airflow_connect.connectors.files.shared.writing.opening import open_layout
 from airflow_connect.errors import ConfigError
@@ -45,11 +45,11 @@ def error_of(**changes: Any) -> ConfigError:
 
 
 def test_definition_has_every_key_of_confluents_sink():
-    assert set(KEYS_OF_CONFLUENT.split()) <= config_def().keys.keys()
+    assert set(KEYS_OF_CONFLUENT.split()) <= HdfsSinkConfig.config_def().keys.keys()
 
 
 def test_every_key_is_documented_and_every_ignored_one_has_a_reason():
-    for key in config_def().keys.values():
+    for key in HdfsSinkConfig.config_def().keys.values():
         assert key.documentation.endswith("."), key.name
         assert key.group, key.name
         assert not key.ignored or key.ignored.endswith("."), key.name
@@ -57,17 +57,16 @@ def test_every_key_is_documented_and_every_ignored_one_has_a_reason():
 
 def test_a_minimal_configuration_has_confluents_defaults():
     sink = config()
-    layout, rotation, formats = sink.storage.layout, sink.storage.rotation, sink.storage.formats
     assert isinstance(sink.store, HdfsStore)
-    assert (sink.store.name, sink.logs_dir, sink.hive) == ("hdfs://namenode:8020", "logs", None)
-    assert (layout.topics_dir, layout.file_delim, layout.offset_pad_width) == ("topics", "+", 10)
-    assert (layout.in_file_system, layout.topic_pattern) == (True, "")
-    assert layout.partitioner.path.endswith(":DefaultPartitioner")
-    assert (rotation.flush_size, rotation.rotate_interval_ms, rotation.schema_compatibility) == (3, 0, "NONE")
-    assert (rotation.on_partition_change, rotation.max_open_files, rotation.keeps_schema) == (False, 0, True)
-    assert formats.value.path.endswith(":AvroFormat")
-    assert (formats.key, formats.header, formats.codec_in_extension) == (None, None, False)
-    assert (sink.storage.nulls.behavior, sink.storage.nulls.report_to_dlq) == ("fail", True)
+    assert (sink.store.name, sink.logs_dir, sink.hive_integration) == ("hdfs://namenode:8020", "logs", False)
+    assert (sink.topics_dir, sink.file_delim, sink.offset_pad_width) == ("topics", "+", 10)
+    assert (sink.in_file_system, sink.topic_pattern) == (True, "")
+    assert sink.partitioner.path.endswith(":DefaultPartitioner")
+    assert (sink.flush_size, sink.rotate_interval_ms, sink.schema_compatibility) == (3, 0, "NONE")
+    assert (sink.on_partition_change, sink.max_open_files, sink.keeps_schema) == (False, 0, True)
+    assert sink.value_format.path.endswith(":AvroFormat")
+    assert sink.codec_in_extension is False
+    assert (sink.on_null, sink.reports_nulls) == ("fail", True)
 
 
 @pytest.mark.parametrize(
@@ -119,8 +118,7 @@ def test_another_storage_class_is_refused():
 
 
 def test_slashes_around_topics_dir_mean_nothing():
-    layout = config(topics_dir="/a//b/").storage.layout
-    assert layout.topics_dir == "a/b"
+    assert config(topics_dir="/a//b/").topics_dir == "a/b"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +181,8 @@ def test_hive_needs_schemas_that_are_compatible():
 
 def test_hive_settings():
     sink = config(hive_integration="true", hive_metastore_uris="thrift://m:9083", schema_compatibility="BACKWARD")
-    assert sink.hive == HiveConfig("thrift://m:9083", "", "default", "${topic}")
+    assert (sink.hive_metastore_uris, sink.hive_conf_dir) == ("thrift://m:9083", "")
+    assert (sink.hive_database, sink.hive_table_name) == ("default", "${topic}")
 
 
 @pytest.mark.parametrize("name", ["table", "${topic}_${date}"])
@@ -193,7 +192,7 @@ def test_names_of_tables_hold_the_topic_and_nothing_else(name):
 
 def test_names_are_those_of_confluents_sink():
     sink = config(directory_delim="_", file_delim="#", topics_dir="a/${topic}")
-    names = open_layout(sink.storage, MINIMAL).names
+    names = open_layout(sink, MINIMAL).names
     assert (names.hold_end, names.directory_delimiter, names.file_delimiter) == (True, "/", "+")
     assert names.prefix_of("t") == "a/t/"
 
@@ -220,7 +219,7 @@ def test_an_interval_of_the_wall_clock_passes_between_runs(changes, last_run_ms,
 def test_slashes_of_a_path_format_are_those_of_a_file_system(path):
     hourly = {"partitioner_class": "TimeBasedPartitioner", "partition_duration_ms": 3_600_000, "path_format": path}
     sink = config(**hourly, locale="en-US", timezone="UTC", topics_dir="/raw//x/")
-    layout = open_layout(sink.storage, MINIMAL)
+    layout = open_layout(sink, MINIMAL)
     assert layout.partitioner.directory_of_timestamp(0) == "y=1970/m=01"
     assert layout.names.prefix_of("t") == "raw/x/"
 

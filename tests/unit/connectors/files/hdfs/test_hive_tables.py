@@ -75,7 +75,7 @@ def test_tables_are_a_step_only_when_they_are_asked_for_and_tasks_tell_schemas_o
     assert _steps(hive_integration="false") == []
     for wanted in ("true", "false"):
         context = RoleContext({**CONFIG, "hive.integration": wanted})
-        plan = open_task_plan(HdfsSinkConfig.from_config(context.config).storage, context)
+        plan = open_task_plan(HdfsSinkConfig.from_config(context.config), context)
         assert plan.value.tells_schema is (wanted == "true")
 
 

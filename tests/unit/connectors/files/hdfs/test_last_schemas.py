@@ -63,7 +63,7 @@ class Place:
              "schema.compatibility": "BACKWARD"}
         )  # fmt: skip
         names = NameSettings(hold_end=True, topic_pattern="")
-        found = LastSchemas(LocalTree(str(self.root)), names, config.storage.formats).of([T0, T1, T2])
+        found = LastSchemas(LocalTree(str(self.root)), names, config).of([T0, T1, T2])
         return {tp: schema_of_text(text) for tp, text in found.items()}
 
 

@@ -21,7 +21,7 @@ TOMBSTONES = "tombstone.encoded.partition"
 
 @pytest.mark.parametrize(("given", "directory"), [("gone", "gone"), ("gone/", "gone"), ("/a//b/", "a/b")])
 def test_tombstone_directory_has_no_slashes_without_meaning(given: str, directory: str) -> None:
-    assert LocalSinkConfig.from_config({**LOCAL, TOMBSTONES: given}).storage.layout.tombstone_directory == directory
+    assert LocalSinkConfig.from_config({**LOCAL, TOMBSTONES: given}).tombstone_directory == directory
 
 
 @pytest.mark.parametrize("given", ["/", "//", "..", "a/../../b", "./a"])
@@ -32,6 +32,6 @@ def test_tombstone_directory_that_names_none_is_refused(given: str) -> None:
 
 
 def test_tombstone_directory_of_s3_keeps_its_slashes_but_leads_nowhere_else() -> None:
-    assert S3SinkConfig.from_config({**S3, TOMBSTONES: "gone/"}).storage.layout.tombstone_directory == "gone/"
+    assert S3SinkConfig.from_config({**S3, TOMBSTONES: "gone/"}).tombstone_directory == "gone/"
     with pytest.raises(ConfigError, match="does not name a directory"):
         S3SinkConfig.from_config({**S3, TOMBSTONES: "../gone"})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_connect.api.config.config_def import Password, Type
-from airflow_connect.connectors.files.s3.config import S3SinkConfig, config_def
+from airflow_connect.connectors.files.s3.config import S3SinkConfig
 from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.config_files import read_connector_file
 
@@ -50,11 +50,11 @@ def error_of(raw: dict[str, Any]) -> ConfigError:
 
 
 def test_definition_has_every_key_of_confluents_sink() -> None:
-    assert set(KEYS_OF_CONFLUENT.split()) <= config_def().keys.keys()
+    assert set(KEYS_OF_CONFLUENT.split()) <= S3SinkConfig.config_def().keys.keys()
 
 
 def test_definition_every_key_is_documented_and_every_ignored_one_has_a_reason() -> None:
-    for key in config_def().keys.values():
+    for key in S3SinkConfig.config_def().keys.values():
         assert key.documentation.endswith("."), key.name
         assert key.group, key.name
         assert not key.ignored or key.ignored.endswith("."), key.name
@@ -62,35 +62,31 @@ def test_definition_every_key_is_documented_and_every_ignored_one_has_a_reason()
 
 @pytest.mark.parametrize("name", ["aws.secret.access.key", "s3.sse.customer.key", "s3.proxy.password"])
 def test_definition_secrets_are_passwords(name: str) -> None:
-    assert config_def().keys[name].type is Type.PASSWORD
+    assert S3SinkConfig.config_def().keys[name].type is Type.PASSWORD
 
 
 def test_from_config_minimal_has_confluents_defaults() -> None:
     sink = config()
-    store, layout, rotation = sink.store, sink.layout, sink.rotation
+    store = sink.store
     assert (store.bucket, store.region, store.endpoint, store.path_style) == ("bucket", "us-west-2", "", True)
     assert (store.part_size_bytes, store.part_retries, store.retry_backoff_ms) == (26214400, 3, 200)
     assert (store.conditional_writes, store.send_digest, store.object_tagging, store.acl) == (True, False, False, "")
-    assert (layout.topics_dir, layout.directory_delim, layout.file_delim, layout.offset_pad_width) == (
+    assert (sink.topics_dir, sink.directory_delim, sink.file_delim, sink.offset_pad_width) == (
         "topics",
         "/",
         "+",
         10,
     )
-    assert layout.partitioner.path == "airflow_connect.layout.partitioners:DefaultPartitioner"
-    assert layout.timestamp_extractor.path.endswith(":WallclockTimestampExtractor")
-    assert (layout.schema_affix, layout.tombstone_directory, layout.is_time_based) == ("NONE", "tombstone", False)
-    assert (rotation.flush_size, rotation.rotate_interval_ms, rotation.rotate_schedule_interval_ms) == (1000, 0, 0)
-    assert (rotation.on_partition_change, rotation.max_open_files, rotation.schema_compatibility) == (True, 0, "NONE")
-    assert (sink.nulls.behavior, sink.nulls.report_to_dlq) == ("fail", True)
-    assert sink.format.value.path == "airflow_connect.formats.json_lines:JsonFormat"
-    assert (sink.format.key, sink.format.header, sink.format.bytes_separator) == (None, None, b"\n")
-    assert (sink.format.avro_codec, sink.format.parquet_codec, sink.format.compression_type) == (
-        "null",
-        "snappy",
-        "none",
-    )
-    assert pickle.loads(pickle.dumps(sink)) == sink
+    assert sink.partitioner.path == "airflow_connect.layout.partitioners:DefaultPartitioner"
+    assert sink.timestamp_extractor.path.endswith(":WallclockTimestampExtractor")
+    assert (sink.schema_affix, sink.tombstone_directory, sink.is_time_based) == ("NONE", "tombstone", False)
+    assert (sink.flush_size, sink.rotate_interval_ms, sink.rotate_schedule_interval_ms) == (1000, 0, 0)
+    assert (sink.on_partition_change, sink.max_open_files, sink.schema_compatibility) == (True, 0, "NONE")
+    assert (sink.on_null, sink.reports_nulls) == ("fail", True)
+    assert sink.value_format.path == "airflow_connect.formats.json_lines:JsonFormat"
+    assert (sink.key_format, sink.header_format, sink.bytes_separator) == (None, None, b"\n")
+    assert (sink.avro_codec, sink.parquet_codec, sink.compression) == ("null", "snappy", "none")
+    assert pickle.loads(pickle.dumps(store)) == store
 
 
 def test_from_config_file_of_confluents_quickstart_is_taken_unchanged(tmp_path: Path) -> None:
@@ -103,9 +99,9 @@ def test_from_config_file_of_confluents_quickstart_is_taken_unchanged(tmp_path: 
         "partitioner.class=io.confluent.connect.storage.partitioner.DefaultPartitioner\nschema.compatibility=NONE\n"
     )
     sink = S3SinkConfig.from_config(read_connector_file(file))
-    assert (sink.store.part_size_bytes, sink.rotation.flush_size) == (5242880, 3)
-    assert config_def().unknown_keys(sink.raw) == []
-    assert config_def().ignored_keys(sink.raw) == []
+    assert (sink.store.part_size_bytes, sink.flush_size) == (5242880, 3)
+    assert S3SinkConfig.config_def().unknown_keys(sink.raw) == []
+    assert S3SinkConfig.config_def().ignored_keys(sink.raw) == []
 
 
 def test_from_config_time_based_layout_reaches_its_attributes() -> None:
@@ -114,29 +110,28 @@ def test_from_config_time_based_layout_reaches_its_attributes() -> None:
         "rotate.schedule.interval.ms": 5, "partitioner.max.open.files": 9, "schema.compatibility": "backward",
         "s3.schema.partition.affix.type": "Prefix", "rotate.file.on.partition.change": "false", "timezone": "+01:00"},
     )  # fmt: skip
-    layout, rotation = sink.layout, sink.rotation
-    assert layout.is_time_based
-    assert (layout.path_format, layout.partition_duration_ms) == ("'year'=YYYY", 3600000)
-    assert (layout.locale, layout.timezone, layout.timestamp_field, layout.schema_affix) == (
+    assert sink.is_time_based
+    assert (sink.path_format, sink.partition_duration_ms) == ("'year'=YYYY", 3600000)
+    assert (sink.locale, sink.timezone, sink.timestamp_field, sink.schema_affix) == (
         "en-US",
         "+01:00",
         "a.b",
         "PREFIX",
     )
-    assert layout.timestamp_extractor.path.endswith(":RecordFieldTimestampExtractor")
-    assert (rotation.rotate_interval_ms, rotation.rotate_schedule_interval_ms, rotation.max_open_files) == (60000, 5, 9)
-    assert (rotation.schema_compatibility, rotation.on_partition_change) == ("BACKWARD", False)
+    assert sink.timestamp_extractor.path.endswith(":RecordFieldTimestampExtractor")
+    assert (sink.rotate_interval_ms, sink.rotate_schedule_interval_ms, sink.max_open_files) == (60000, 5, 9)
+    assert (sink.schema_compatibility, sink.on_partition_change) == ("BACKWARD", False)
 
 
 def test_from_config_formats_of_keys_and_headers_need_their_switch() -> None:
     sink = config(**{"store.kafka.keys": "true", "store.kafka.headers": True, "headers.format.class": "JsonFormat"})
-    assert sink.format.key is not None and sink.format.key.path == "airflow_connect.formats.avro:AvroFormat"
-    assert sink.format.header is not None and sink.format.header.path.endswith("json_lines:JsonFormat")
+    assert sink.key_format is not None and sink.key_format.path == "airflow_connect.formats.avro:AvroFormat"
+    assert sink.header_format is not None and sink.header_format.path.endswith("json_lines:JsonFormat")
 
 
 def test_from_config_separator_of_raw_bytes_keeps_its_blanks() -> None:
-    assert config(**{"format.bytearray.separator": " \t"}).format.bytes_separator == b" \t"
-    assert config(**{"format.bytearray.separator": ""}).format.bytes_separator == b""
+    assert config(**{"format.bytearray.separator": " \t"}).bytes_separator == b" \t"
+    assert config(**{"format.bytearray.separator": ""}).bytes_separator == b""
 
 
 def test_from_config_store_settings_reach_their_attributes() -> None:
@@ -274,7 +269,7 @@ def test_from_config_wrong_value_names_key_and_expectation(raw: dict[str, Any], 
 
 def test_from_config_hourly_partitioner_needs_no_path_format() -> None:
     sink = config(**{"partitioner.class": "HourlyPartitioner", "locale": "de", "timezone": "Europe/Zurich"})
-    assert sink.layout.is_time_based
+    assert sink.is_time_based
 
 
 def test_from_config_virtual_host_style_with_acceleration_is_fine() -> None:
@@ -293,9 +288,11 @@ def test_ignored_keys_of_a_live_connector_are_accepted_and_named() -> None:
         "max.write.duration.ms", "s3.elastic.buffer.enable", "s3.elastic.buffer.init.capacity", "shutdown.timeout.ms",
         "schemas.cache.config", "s3.http.send.expect.continue", "max.files.scan.limit", "retry.backoff.ms",
     ]  # fmt: skip
-    raw = MINIMAL | {name: "true" if config_def().keys[name].type is Type.BOOLEAN else "5000" for name in live}
+    raw = MINIMAL | {
+        name: "true" if S3SinkConfig.config_def().keys[name].type is Type.BOOLEAN else "5000" for name in live
+    }
     assert S3SinkConfig.from_config(raw).store.bucket == "bucket"
-    assert [name for name, _ in config_def().ignored_keys(raw)] == live
+    assert [name for name, _ in S3SinkConfig.config_def().ignored_keys(raw)] == live
 
 
 def test_password_objects_in_the_configuration_are_taken() -> None:

@@ -166,7 +166,7 @@ def copy(
         check_each=check_each,
     )
     sink = HdfsSinkConfig if connector["connector.class"] == HDFS else S3SinkConfig
-    plan = open_task_plan(sink.from_config(context.config).storage, context)
+    plan = open_task_plan(sink.from_config(context.config), context)
     policy = ErrorPolicy(resolved.connector.name, 0, resolved.connector.errors)
     errors = PutErrors(policy, resolved.connector.errors)
     task = CountingRunner(StagedInMemory(plan, MemoryStager()), replace(context, errors=errors), [planned])

@@ -146,7 +146,7 @@ def test_sweep_knows_the_directory_of_late_records() -> None:
         "behavior.on.null.values": "write",
         "store.kafka.keys": "true",
     }
-    regex = open_layout(S3SinkConfig.from_config(raw).storage, raw).partitioner.directory_regex()
+    regex = open_layout(S3SinkConfig.from_config(raw), raw).partitioner.directory_regex()
     hour = "year=2023/month=11/day=14/hour=22"
     for directory in (hour, f"_late/{hour}", "tombstone"):
         assert re.fullmatch(regex, directory), directory

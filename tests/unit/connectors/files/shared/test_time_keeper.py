@@ -36,9 +36,9 @@ GRID = TimeGrid(
 
 
 def keeper(
-    config: CompleteConfig | None = None, names: NameSettings = NAMES, clock: bool = False, **final: list[TopicName]
+    idle_ms: int = -1, names: NameSettings = NAMES, clock: bool = False, **final: list[TopicName]
 ) -> StorageTimeKeeper:
-    config = config or CompleteConfig(is_on=True)
+    config = CompleteConfig({}, CompleteConfig.config_def().defaults() | {CompleteConfig.idle_ms.name: idle_ms})
     return StorageTimeKeeper(config, GRID, names, follows_clock=clock, final_topics=final)
 
 
@@ -160,7 +160,7 @@ def test_partition_of_which_nothing_is_known_stops_the_boundary() -> None:
 
 @pytest.mark.parametrize(("idle_ms", "boundary"), [(-1, None), (0, NOW_MS), (HOUR_MS, NOW_MS - HOUR_MS)])
 def test_idle_partition_counts_as_far_as_the_clock_less_its_time(idle_ms: int, boundary: int | None) -> None:
-    time, tp = keeper(CompleteConfig(is_on=True, idle_ms=idle_ms)), TopicPartition("t", 0)
+    time, tp = keeper(idle_ms), TopicPartition("t", 0)
     found = step(time, TimeProgress(), at_end=(tp,), extra=(tp,))
     assert found.progress.boundaries.get("t") == boundary
     assert step(time, TimeProgress(), extra=(tp,)).progress.boundaries == {}
@@ -169,7 +169,7 @@ def test_idle_partition_counts_as_far_as_the_clock_less_its_time(idle_ms: int, b
 def test_records_that_are_left_hold_the_boundary_before_them() -> None:
     report, files = copied("t", 0, {name(14): 100}, left_from_ms=T13 + 30 * 60_000)
     left = (replace(report, leaves_records=True), files)
-    time = keeper(CompleteConfig(is_on=True, idle_ms=0))
+    time = keeper(idle_ms=0)
     found = step(time, TimeProgress(), left, at_end=(TopicPartition("t", 0),))
     assert found.progress.boundaries == {"t": T13 + 30 * 60_000}
 

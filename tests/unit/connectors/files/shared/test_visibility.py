@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 
 from airflow_connect.api.config.infos import config_infos
-from airflow_connect.connectors.files.shared.settings.keys import storage_keys
+from airflow_connect.connectors.files.shared.settings.config import StorageConfig
 
 KEYS = ("partition.field.name", "partition.duration.ms", "path.format", "locale", "timezone")
 
 
 def shown(**raw: str) -> list[str]:
     """Which of `KEYS` a form shows."""
-    infos = config_infos("sink", storage_keys(), {key.replace("_", "."): value for key, value in raw.items()})
+    infos = config_infos(
+        "sink", StorageConfig.config_def(), {key.replace("_", "."): value for key, value in raw.items()}
+    )
     return [i["value"]["name"] for i in infos["configs"] if i["value"]["visible"] and i["value"]["name"] in KEYS]
 
 
@@ -37,4 +39,4 @@ def test_form_shows_the_time_zone_that_scheduled_rotation_needs() -> None:
 
 
 def test_keys_of_the_partitioner_are_its_dependents() -> None:
-    assert storage_keys().keys["partitioner.class"].dependents == KEYS
+    assert StorageConfig.config_def().keys["partitioner.class"].dependents == KEYS

@@ -86,7 +86,7 @@ def main(budget_mb: int, directories: int, records: int) -> None:
     }  # fmt: skip
     config = S3SinkConfig.from_config(raw)
     context = RoleContext(raw)
-    plan = open_task_plan(config.storage, context)
+    plan = open_task_plan(config, context)
     plan = dataclasses.replace(plan, memory_budget_bytes=budget_mb << 20)
     stager = DiskStager()
     task = open_runner_of(StagedInMemory(plan, stager), context, [OffsetRange("t", 0, 0, records)])

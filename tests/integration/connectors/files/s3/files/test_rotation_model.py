@@ -74,10 +74,8 @@ class Runs:
     """Runs one after another over a log, each from the offset that the one before committed."""
 
     def __init__(self, raw: dict[str, str]) -> None:
-        config = sink_config(frozenset(raw.items()))
-        parts = config.storage
         self._context = RoleContext(raw, now_ms=START_MS, flush_on_end=False)
-        self._plan = open_task_plan(parts, self._context)
+        self._plan = open_task_plan(sink_config(frozenset(raw.items())), self._context)
         self.objects: dict[str, list[int]] = {}
         self.order: list[str] = []
         self.committed = 0
