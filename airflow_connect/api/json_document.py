@@ -8,11 +8,11 @@ document contains it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
 from types import UnionType
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from airflow_connect.errors import StateError
 
@@ -84,7 +84,7 @@ def from_plain(kind: type[T], data: Mapping[str, Any]) -> T:
 def _check_members(kind: type[JsonDocument], data: Any) -> None:
     form = _form_of(kind)
     if not isinstance(data, Mapping):
-        raise _unreadable(kind, f"it is a {type(data).__name__} instead of an object")
+        raise _unreadable(kind, f"it is of type {type(data).__name__}, not an object")
     members = data.keys()
     if not members >= form.required:
         raise _unreadable(kind, f"it has no member {min(form.required - members)}")
@@ -104,8 +104,7 @@ class _Form(NamedTuple):
     is_flat: bool
 
 
-@cache
-def _form_of(kind: Any) -> _Form:
+def _found_form(kind: Any) -> _Form:
     every = fields(kind)
     hints = get_type_hints(kind)
     with_default = {f.name for f in every if f.default is not MISSING or f.default_factory is not MISSING}
@@ -122,6 +121,9 @@ def _form_of(kind: Any) -> _Form:
         by_tuples=by_tuples,
         is_flat=not nested and not by_tuples,
     )
+
+
+_form_of = cast("Callable[[type[JsonDocument]], _Form]", cache(_found_form))
 
 
 def _document_in(hint: Any) -> type[JsonDocument] | None:

@@ -186,9 +186,9 @@ def _spec_of(body: Any, run_id: str) -> RunSpec:
         raise _wrong(_NO_RUN_ID)
     try:
         spec = RunSpec.from_json(body)
-    except StateError:
+    except StateError as error:
         raise _wrong(
-            "The body is not the specification of a run that this version knows.",
+            f"The body is not the specification of a run that this version knows: {error.message}",
             f"The service has version {__version__} of airflow-connect; install the same where tasks run.",
         ) from None
     if spec.run_id != run_id:

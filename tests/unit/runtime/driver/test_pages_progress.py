@@ -60,7 +60,7 @@ def test_pages_are_told_phases_counts_and_tasks_but_nothing_of_a_short_copy(cloc
     (found,) = [RunProgress.from_json(json.loads(json.dumps(document))) for document in told]
     assert (found.run_id, found.started_ms, found.phase, found.done, found.total) == ("r1", 5, "copy", 30, 90)
     assert found.phases_ms == {"plan": 2000}
-    assert list(found.tasks) == TASKS
+    assert found.tasks == TASKS
     assert (found.origin, found.share) == ({"dag_id": "d"}, 30 / 90)
     clock.now_s += 5
     pages({"event": "phase", "phase": "publish", "total": 7})
