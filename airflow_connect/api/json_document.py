@@ -1,5 +1,7 @@
 """Dataclasses as JSON documents: one codec for all that crosses a process border or is kept in a topic.
 
+msgspec reads. It does not write: `to_builtins` keeps tuples, and cannot leave members of a dataclass out.
+
 A document has a member for each field, in their order. Tuples become lists, sets sorted lists, and a mapping by tuples
 (`{TopicPartition: offset}`) rows `[topic, partition, offset]`. Reading checks every member against the type of its
 field. A class whose document differs overrides `to_json` or `from_json`, and its override holds wherever another

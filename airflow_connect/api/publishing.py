@@ -37,7 +37,7 @@ class LeftoverPattern(JsonDocument):
             executor or a copy of a slow task may arrive after the first sweep.
     """
 
-    MAY_LACK = frozenset[str]()
+    MAY_LACK = frozenset()
 
     store: str
     prefixes: tuple[str, ...]

@@ -102,7 +102,7 @@ class StateAfter(JsonDocument):
     """
 
     LEFT_OUT = frozenset({"counts"})
-    MAY_LACK = frozenset[str]()
+    MAY_LACK = frozenset()
 
     kept: Mapping[str, Any] = field(default_factory=dict)
     complete: Sequence[Mapping[str, Any]] = ()

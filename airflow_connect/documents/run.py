@@ -42,6 +42,7 @@ class PartitionReport(JsonDocument):
     """
 
     LEFT_OUT = frozenset({"details"})
+    MAY_LACK = frozenset()
     KNOWS_ALL = True
 
     range: OffsetRange

@@ -80,7 +80,7 @@ class RunDetail(JsonDocument):
         queue: the dead letter queue of the connector, or "".
     """
 
-    MAY_LACK = frozenset[str]()
+    MAY_LACK = frozenset()
 
     partitions: tuple[PartitionRow, ...] = ()
     tasks: tuple[TaskRow, ...] = ()

@@ -44,7 +44,7 @@ class RunProgress(JsonDocument):
         origin: who started it, see `runtime.spec.RunSpec.origin`.
     """
 
-    MAY_LACK = frozenset[str]()
+    MAY_LACK = frozenset()
 
     run_id: str
     started_ms: int

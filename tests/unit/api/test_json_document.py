@@ -89,6 +89,7 @@ NEEDED = {
     "Manifest": ["files", "partitions", "also_commit", "dead_letters", "config", "counts", "topic_ids"],
     "ConnectorState": ["committed", "phase", "leftovers", "topic_ids", "bytes_per_record"],
     "TaskReport": ["dead_letters", "files", "failed", "failed_places", "host", "timings_ms"],
+    "PartitionReport": ["filtered", "dead_lettered", "left", "stopped_early"],
     "SourceTaskReport": ["offsets", "written", "discarded"],
     "Plan": ["tasks", "topic_ids", "notes"],
     "TaskPlan": ["ranges", "max_bytes", "max_seconds"],

@@ -88,7 +88,7 @@ class TimeProgress(JsonDocument):
         open_directories: directories with records that are not complete yet.
     """
 
-    MAY_LACK = frozenset[str]()
+    MAY_LACK = frozenset()
 
     watermarks: Mapping[TopicPartition, int] = field(default_factory=dict)
     boundaries: Mapping[str, int] = field(default_factory=dict)
