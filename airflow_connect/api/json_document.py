@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
+from operator import methodcaller
 from types import UnionType
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from airflow_connect.errors import StateError
 
 T = TypeVar("T", bound="JsonDocument")
-_AS_THEY_ARE = frozenset({str, int, float, bool, type(None)})
+Writer = Callable[[Any], Any]
 
 
 class JsonDocument:
@@ -55,13 +56,10 @@ def to_plain(document: JsonDocument) -> dict[str, Any]:
     """The members of a document, for a `to_json` that adds to them or changes them."""
     form = _form_of(type(document))
     found: dict[str, Any] = {}
-    for name in form.names:
+    for name, write in form.writers.items():
         value = getattr(document, name)
         if value or name not in form.left_out:
-            if name in form.by_tuples:
-                found[name] = [[*key, _plain(one)] for key, one in sorted(value.items())]
-            else:
-                found[name] = value if type(value) in _AS_THEY_ARE else _plain(value)
+            found[name] = value if write is None or value is None else write(value)
     return found
 
 
@@ -95,9 +93,17 @@ def _check_members(kind: type[JsonDocument], data: Any) -> None:
 
 
 class _Form(NamedTuple):
-    """What the codec knows of a class: names of members, and which of them need more than their value."""
+    """What the codec knows of a class.
 
-    names: tuple[str, ...]
+    Attributes:
+        writers: by member, what makes plain JSON of its value; None: the value is plain.
+        known, required, left_out: names of members.
+        nested: members with documents.
+        by_tuples: members that are mappings by tuples.
+        is_flat: whether msgspec alone can read it.
+    """
+
+    writers: Mapping[str, Writer | None]
     known: frozenset[str]
     required: frozenset[str]
     left_out: frozenset[str]
@@ -115,7 +121,7 @@ def _found_form(kind: Any) -> _Form:
     nested = {name: document for name in names if (document := _document_in(hints[name])) is not None}
     by_tuples = frozenset(name for name in names if _is_by_tuples(hints[name]))
     return _Form(
-        names=names,
+        writers={name: _writer_of(hints[name]) for name in names},
         known=frozenset(names),
         required=frozenset(names) - may_lack,
         left_out=kind.LEFT_OUT,
@@ -141,16 +147,32 @@ def _is_by_tuples(hint: Any) -> bool:
     return isinstance(key, type) and issubclass(key, tuple)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, JsonDocument):
-        return value.to_json()
-    if isinstance(value, Mapping):
-        return {key: one if type(one) in _AS_THEY_ARE else _plain(one) for key, one in value.items()}
-    if isinstance(value, (frozenset, set)):
-        return sorted(value)
-    if isinstance(value, (list, tuple)):
-        return [one if type(one) in _AS_THEY_ARE else _plain(one) for one in value]
-    return value
+def _writer_of(hint: Any) -> Writer | None:
+    """What makes plain JSON of a value of this type. Only what has a type is copied: values of `Any` are plain JSON."""
+    kind, parts = get_origin(hint) or hint, get_args(hint)
+    if kind in (Union, UnionType):
+        return next((write for part in parts if (write := _writer_of(part)) is not None), None)
+    if kind in (dict, Mapping):
+        return _rows if _is_by_tuples(hint) else _writer_of_mapping(_writer_of(parts[1]))
+    if kind in (list, Sequence) or (kind is tuple and parts[-1] is Ellipsis):
+        return _writer_of_list(_writer_of(parts[0]))
+    if kind is frozenset:
+        return sorted
+    if isinstance(kind, type) and issubclass(kind, tuple):
+        return list
+    return methodcaller("to_json") if isinstance(kind, type) and issubclass(kind, JsonDocument) else None
+
+
+def _writer_of_list(write: Writer | None) -> Writer:
+    return list if write is None else lambda values: [write(one) for one in values]
+
+
+def _writer_of_mapping(write: Writer | None) -> Writer:
+    return dict if write is None else lambda values: {key: write(one) for key, one in values.items()}
+
+
+def _rows(values: Mapping[tuple[Any, ...], Any]) -> list[list[Any]]:
+    return [[*key, one] for key, one in sorted(values.items())]
 
 
 def _prepared(kind: type[JsonDocument], name: str, value: Any) -> Any:
