@@ -188,7 +188,7 @@ class StagedFileLostError(ConnectError):
 
 
 class StateError(ConnectError):
-    """A document in the runs topic cannot be read: unknown version or damaged."""
+    """A document of a run, or one in the runs topic, cannot be read: unknown version or damaged."""
 
     code = "state.unreadable"
 

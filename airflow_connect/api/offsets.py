@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from airflow_connect.api.json_document import JsonDocument
 
 
 class TopicPartition(NamedTuple):
@@ -26,7 +28,7 @@ def is_other_topic(known_id: str, current_id: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetRange:
+class OffsetRange(JsonDocument):
     """Records `[start, end)` of a topic-partition: `start` inclusive, `end` exclusive.
 
     The number of records may be smaller than `end - start`: transaction markers, aborted records and compaction leave
@@ -59,12 +61,3 @@ class OffsetRange:
     def __str__(self) -> str:
         """`topic-partition[start, end)`."""
         return f"{self.topic}-{self.partition}[{self.start}, {self.end})"
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return {"topic": self.topic, "partition": self.partition, "start": self.start, "end": self.end}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> OffsetRange:
-        """Inverse of `to_json`."""
-        return cls(data["topic"], int(data["partition"]), int(data["start"]), int(data["end"]))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from airflow_connect.api.json_document import JsonDocument, from_plain
 from airflow_connect.api.offsets import OffsetRange
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ SWEEPS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class LeftoverPattern:
+class LeftoverPattern(JsonDocument):
     """How to recognise files that runs of this connector staged and never published (invariant 8).
 
     Attributes:
@@ -35,6 +36,8 @@ class LeftoverPattern:
         sweeps: how many later runs look for such files, the next one included: requests of a dead process, a lost
             executor or a copy of a slow task may arrive after the first sweep.
     """
+
+    MAY_LACK = frozenset()
 
     store: str
     prefixes: tuple[str, ...]
@@ -53,29 +56,10 @@ class LeftoverPattern:
         topic, partition, start = found["topic"], int(found["partition"]), int(found["start"])
         return any(r.topic == topic and r.partition == partition and r.start <= start < r.end for r in self.ranges)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return {
-            "store": self.store,
-            "prefixes": list(self.prefixes),
-            "pattern": self.pattern,
-            "ranges": [r.to_json() for r in self.ranges],
-            "probe_prefix": self.probe_prefix,
-            "sweeps": self.sweeps,
-        }
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> LeftoverPattern:
-        """Inverse of `to_json`."""
-        ranges = tuple(OffsetRange.from_json(r) for r in data["ranges"])
-        return cls(
-            data["store"],
-            tuple(data["prefixes"]),
-            data["pattern"],
-            ranges,
-            data["probe_prefix"],
-            data.get("sweeps", 1),  # Earlier releases did not write this field.
-        )
+        """Inverse of `to_json`; earlier releases, which swept once, did not write `sweeps`."""
+        return from_plain(cls, {"sweeps": 1, **data})
 
 
 class Publisher(Protocol):

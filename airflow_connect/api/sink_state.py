@@ -13,8 +13,10 @@ class, also gets its document.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.json_document import JsonDocument, from_plain, to_plain
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import OffsetRange, TopicPartition
@@ -87,7 +89,7 @@ class CopiedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class StateAfter:
+class StateAfter(JsonDocument):
     """What `SinkConnector.state_after` returns: it takes effect with the commit.
 
     Attributes:
@@ -99,6 +101,9 @@ class StateAfter:
         notes: sentences for the report.
     """
 
+    LEFT_OUT = frozenset({"counts"})
+    MAY_LACK = frozenset()
+
     kept: Mapping[str, Any] = field(default_factory=dict)
     complete: Sequence[Mapping[str, Any]] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -106,9 +111,10 @@ class StateAfter:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form, without the counts."""
-        return {"kept": dict(self.kept), "complete": [dict(one) for one in self.complete], "notes": list(self.notes)}
+        return to_plain(replace(self, counts={}))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> StateAfter:
         """Inverse of `to_json`."""
-        return cls(dict(data["kept"]), tuple(data["complete"]), {}, tuple(data["notes"]))
+        read = from_plain(cls, data)
+        return replace(read, complete=tuple(read.complete), notes=tuple(read.notes))

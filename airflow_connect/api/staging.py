@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from airflow_connect.api.json_document import JsonDocument
+
 
 @dataclass(frozen=True, slots=True)
-class StagedFile:
+class StagedFile(JsonDocument):
     """A staged file, not visible yet.
 
     Attributes:
@@ -25,6 +27,9 @@ class StagedFile:
             schema of the values in JsonConverter's form (`null` for none); otherwise "".
     """
 
+    LEFT_OUT = frozenset({"value_schema"})
+    KNOWS_ALL = True
+
     key: str
     topic: str
     partition: int
@@ -35,15 +40,6 @@ class StagedFile:
     token: dict[str, Any] = field(default_factory=dict)
     role: str = "value"
     value_schema: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return {name: value for name, value in asdict(self).items() if name != "value_schema" or value}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> StagedFile:
-        """Inverse of `to_json`."""
-        return cls(**data)
 
 
 class Outcome(Enum):

@@ -6,9 +6,10 @@ Plan (what will be copied) -> TaskReport (what a task did) -> manifest (exactly_
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from airflow_connect.api.json_document import JsonDocument
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.staging import StagedFile
 from airflow_connect.documents.run_detail import RunDetail
@@ -20,12 +21,9 @@ DONE, EMPTY, FAILED = "done", "empty", "failed"
 STOPPED_BY_DEAD_LETTERS = "dead letters"
 """`PartitionReport.stopped_early` if a task has collected as many bytes of dead letters as one run may commit."""
 
-_EARLIER_DETAILS = ("times", "value_schema")
-"""Members of a report that earlier releases had: since then they are members of `details`, as they were."""
-
 
 @dataclass(frozen=True, slots=True)
-class PartitionReport:
+class PartitionReport(JsonDocument):
     """The result of one topic-partition range in a task.
 
     Attributes:
@@ -43,6 +41,10 @@ class PartitionReport:
         details: what the task has returned for the connector's `state_after` (`SinkTask.details`).
     """
 
+    LEFT_OUT = frozenset({"details"})
+    MAY_LACK = frozenset()
+    KNOWS_ALL = True
+
     range: OffsetRange
     position: int
     commit_offset: int
@@ -54,18 +56,6 @@ class PartitionReport:
     size_bytes: int = 0
     stopped_early: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return {name: value for name, value in asdict(self).items() if name != "details" or value}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> PartitionReport:
-        """Inverse of `to_json`."""
-        own = {name: value for name, value in data.items() if name not in _EARLIER_DETAILS}
-        # Earlier releases had two members in place of `details`.
-        earlier = {name: data[name] for name in _EARLIER_DETAILS if data.get(name)}
-        return cls(**{"details": earlier, **own, "range": OffsetRange.from_json(data["range"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +85,7 @@ def with_sizes(reports: Sequence[PartitionReport], files: Sequence[StagedFile]) 
 
 
 @dataclass(frozen=True, slots=True)
-class TaskReport:
+class TaskReport(JsonDocument):
     """The result row of one task attempt: what it staged and what it counted.
 
     Attributes:
@@ -114,6 +104,8 @@ class TaskReport:
         ended_ms: when it had staged everything, by the clock of its host; 0: an earlier release wrote the report.
     """
 
+    MAY_LACK = frozenset({"source", "notes", "ended_ms"})
+
     task: int
     attempt: int
     partitions: tuple[PartitionReport, ...]
@@ -128,46 +120,9 @@ class TaskReport:
     notes: tuple[str, ...] = ()
     ended_ms: int = 0
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return {
-            "task": self.task,
-            "attempt": self.attempt,
-            "partitions": [p.to_json() for p in self.partitions],
-            "files": [f.to_json() for f in self.files],
-            "dead_letters": list(self.dead_letters),
-            "timings_ms": self.timings_ms,
-            "host": self.host,
-            "peak_memory_bytes": self.peak_memory_bytes,
-            "failed": self.failed,
-            "failed_places": list(self.failed_places),
-            "source": self.source.to_json() if self.source else None,
-            "notes": list(self.notes),
-            "ended_ms": self.ended_ms,
-        }
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> TaskReport:
-        """Inverse of `to_json`."""
-        return cls(
-            task=data["task"],
-            attempt=data["attempt"],
-            partitions=tuple(PartitionReport.from_json(p) for p in data["partitions"]),
-            files=tuple(StagedFile.from_json(f) for f in data["files"]),
-            dead_letters=tuple(data["dead_letters"]),
-            timings_ms=dict(data["timings_ms"]),
-            host=data["host"],
-            peak_memory_bytes=data["peak_memory_bytes"],
-            failed=data["failed"],
-            failed_places=tuple(data["failed_places"]),
-            source=SourceTaskReport.from_json(data["source"]) if data.get("source") else None,
-            notes=tuple(data.get("notes", ())),
-            ended_ms=data.get("ended_ms", 0),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class TaskPlan:
+class TaskPlan(JsonDocument):
     """The ranges that one Connect task copies.
 
     Attributes:
@@ -177,31 +132,17 @@ class TaskPlan:
             no limit.
     """
 
+    MAY_LACK = frozenset({"max_dead_letter_bytes"})
+
     task: int
     ranges: tuple[OffsetRange, ...]
     max_bytes: int = 0
     max_seconds: float = 0.0
     max_dead_letter_bytes: int = 0
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return {
-            "task": self.task,
-            "ranges": [r.to_json() for r in self.ranges],
-            "max_bytes": self.max_bytes,
-            "max_seconds": self.max_seconds,
-            "max_dead_letter_bytes": self.max_dead_letter_bytes,
-        }
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> TaskPlan:
-        """Inverse of `to_json`."""
-        ranges = tuple(OffsetRange.from_json(r) for r in data["ranges"])
-        return cls(data["task"], ranges, data["max_bytes"], data["max_seconds"], data.get("max_dead_letter_bytes", 0))
-
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(JsonDocument):
     """The frozen input of a run.
 
     Attributes:
@@ -216,6 +157,9 @@ class Plan:
         at_latest: starts that auto.offset.reset=latest chose. They have no records to copy, but a run that is bound to
             this plan must commit them: records that are written later belong to the next one.
     """
+
+    LEFT_OUT = frozenset({"at_latest"})
+    MAY_LACK = frozenset({"source"})
 
     connector: str
     run_id: str
@@ -237,41 +181,9 @@ class Plan:
         """True if all ranges are empty."""
         return not self.tasks
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        at_latest = [[*tp, offset] for tp, offset in sorted(self.at_latest.items())]
-        return {
-            "connector": self.connector,
-            "run_id": self.run_id,
-            "created_ms": self.created_ms,
-            "tasks": [t.to_json() for t in self.tasks],
-            "topic_ids": self.topic_ids,
-            "notes": list(self.notes),
-            "source": asdict(self.source) if self.source else None,
-            **({"at_latest": at_latest} if at_latest else {}),
-        }
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Plan:
-        """Inverse of `to_json`."""
-        return cls(
-            connector=data["connector"],
-            run_id=data["run_id"],
-            created_ms=data["created_ms"],
-            tasks=tuple(TaskPlan.from_json(t) for t in data["tasks"]),
-            topic_ids=dict(data["topic_ids"]),
-            notes=tuple(data["notes"]),
-            source=SourcePlan.from_json(data["source"]) if data.get("source") else None,
-            at_latest={TopicPartition(t, p): offset for t, p, offset in data.get("at_latest", ())},
-        )
-
-
-_OPTIONAL = frozenset({"origin", "detail", "lag", "recovered"})
-"""Members of a report that are left out if they are empty."""
-
 
 @dataclass(frozen=True, slots=True)
-class RunReport:
+class RunReport(JsonDocument):
     """The outcome of a run, as printed, stored in the runs topic and summarised in XCom.
 
     Attributes:
@@ -292,6 +204,8 @@ class RunReport:
         detail: its tasks, partitions and files; None if it had no tasks, and in entries of earlier releases.
         lag: of a sink, what it found and left; None if it made no plan, and in entries of earlier releases.
     """
+
+    LEFT_OUT = frozenset({"origin", "detail", "lag", "recovered"})
 
     connector: str
     run_id: str
@@ -321,29 +235,6 @@ class RunReport:
     origin: Mapping[str, str] = field(default_factory=dict)
     detail: RunDetail | None = None
     lag: RunLag | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        lists = {name: list(getattr(self, name)) for name in ("ignored_keys", "notes")}
-        found = {**asdict(self), **lists, "complete": [dict(one) for one in self.complete]}
-        found.update(origin=dict(self.origin), detail=self.detail.to_json() if self.detail else None)
-        return {name: value for name, value in found.items() if value or name not in _OPTIONAL}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> RunReport:
-        """Inverse of `to_json`; also of an entry of the history, which has a version, and may be of another release."""
-        source, detail, lag = data.get("source"), data.get("detail"), data.get("lag")
-        return cls(
-            **{
-                **{name: value for name, value in data.items() if name in cls.__slots__},
-                "ignored_keys": tuple(data.get("ignored_keys", ())),
-                "notes": tuple(data.get("notes", ())),
-                "complete": tuple(data.get("complete", ())),
-                "source": SourceRunReport.from_json(source) if source else None,
-                "detail": RunDetail.from_json(detail) if detail else None,
-                "lag": RunLag.from_json(lag) if lag else None,
-            }
-        )
 
 
 __all__ = [

@@ -6,9 +6,11 @@ names, because a name in every row would double the size.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow_connect.api.json_document import JsonDocument
 
 if TYPE_CHECKING:
     from airflow_connect.documents.run import TaskReport
@@ -16,8 +18,7 @@ if TYPE_CHECKING:
 MOST_PARTITIONS, MOST_TASKS, MOST_FILES = 200, 200, 50
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionRow:
+class PartitionRow(NamedTuple):
     """The audit of one topic-partition: `read = written + filtered + dead_lettered + left`.
 
     Attributes:
@@ -41,8 +42,7 @@ class PartitionRow:
         return self.read == self.written + self.filtered + self.dead_lettered + self.left
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRow:
+class TaskRow(NamedTuple):
     """One task: when and where it ran, in milliseconds since the epoch, and how much it did."""
 
     task: int
@@ -54,8 +54,7 @@ class TaskRow:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class FileRow:
+class FileRow(NamedTuple):
     """One file that the run has published.
 
     Attributes:
@@ -72,7 +71,7 @@ class FileRow:
 
 
 @dataclass(frozen=True, slots=True)
-class RunDetail:
+class RunDetail(JsonDocument):
     """The rows of a run, and how many there were.
 
     Attributes:
@@ -80,6 +79,8 @@ class RunDetail:
         all_partitions: number of partitions; the numbers of tasks and files are in the report.
         queue: the dead letter queue of the connector, or "".
     """
+
+    MAY_LACK = frozenset()
 
     partitions: tuple[PartitionRow, ...] = ()
     tasks: tuple[TaskRow, ...] = ()
@@ -108,20 +109,6 @@ class RunDetail:
             len(parts),
             queue,
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        rows = {name: [list(asdict(row).values()) for row in getattr(self, name)] for name in _ROWS}
-        return {**rows, "all_partitions": self.all_partitions, "queue": self.queue}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> RunDetail:
-        """Inverse of `to_json`."""
-        rows = {name: tuple(kind(*row) for row in data[name]) for name, kind in _ROWS.items()}
-        return cls(**rows, all_partitions=data["all_partitions"], queue=data["queue"])
-
-
-_ROWS: Mapping[str, Any] = {"partitions": PartitionRow, "tasks": TaskRow, "files": FileRow}
 
 
 def _task_row(report: TaskReport) -> TaskRow:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from airflow_connect.api.json_document import JsonDocument
 
 HOUR_MS = 60 * 60 * 1000
 KEPT_HOURS = 7 * 24
@@ -15,7 +16,7 @@ LagOfHour = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class RunLag:
+class RunLag(JsonDocument):
     """What a run has found and left; offsets, so that gaps count.
 
     Attributes:
@@ -28,15 +29,6 @@ class RunLag:
     before: int
     after: int
     at_ms: int
-
-    def to_json(self) -> dict[str, int]:
-        """Plain JSON form."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> RunLag:
-        """Inverse of `to_json`."""
-        return cls(int(data["before"]), int(data["after"]), int(data["at_ms"]))
 
 
 def with_lag(hours: Iterable[LagOfHour], lag: RunLag) -> tuple[LagOfHour, ...]:

@@ -6,15 +6,17 @@ A connector may have 100,000 source partitions, so documents contain only the fi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
+
+from airflow_connect.api.json_document import JsonDocument
 
 SHOWN_OFFSETS = 100
 """Maximum number of source partitions whose offsets a document contains."""
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetMove:
+class OffsetMove(JsonDocument):
     """Where reading of a source partition began and where it resumes.
 
     Attributes:
@@ -29,7 +31,7 @@ class OffsetMove:
 
 
 @dataclass(frozen=True, slots=True)
-class SourcePlan:
+class SourcePlan(JsonDocument):
     """Where a source's run starts. Its tasks freeze where it ends when they start.
 
     Attributes:
@@ -46,20 +48,9 @@ class SourcePlan:
     boundary: str = ""
     offsets_topics: tuple[str, ...] = ()
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> SourcePlan:
-        """Inverse of `dataclasses.asdict`."""
-        return cls(
-            **{
-                **data,
-                "offsets": tuple(OffsetMove(**move) for move in data["offsets"]),
-                "offsets_topics": tuple(data["offsets_topics"]),
-            }
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class LeftOutPart:
+class LeftOutPart(JsonDocument):
     """A part of the source that could not be copied, although others were.
 
     Attributes:
@@ -72,7 +63,7 @@ class LeftOutPart:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceTaskReport:
+class SourceTaskReport(JsonDocument):
     """What one attempt of a source's task has committed.
 
     Attributes:
@@ -89,6 +80,9 @@ class SourceTaskReport:
         left_out: parts that could not be copied: the run fails because of them when it has committed the rest.
     """
 
+    MAY_LACK = frozenset({"notes", "left_out"})
+    KNOWS_ALL = True
+
     written: int = 0
     filtered: int = 0
     discarded: int = 0
@@ -101,20 +95,9 @@ class SourceTaskReport:
     notes: tuple[str, ...] = ()
     left_out: tuple[LeftOutPart, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> SourceTaskReport:
-        """Inverse of `to_json`."""
-        moves = tuple(OffsetMove(**move) for move in data["offsets"])
-        left_out = tuple(LeftOutPart(**part) for part in data.get("left_out", ()))
-        return cls(**{**data, "offsets": moves, "notes": tuple(data.get("notes", ())), "left_out": left_out})
-
 
 @dataclass(frozen=True, slots=True)
-class SourceRunReport:
+class SourceRunReport(JsonDocument):
     """What a source's run has committed, in addition to the counts in every report.
 
     Attributes:
@@ -149,11 +132,6 @@ class SourceRunReport:
             failed=failed,
             size_bytes=sum(task.size_bytes for task in tasks),
         )
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> SourceRunReport:
-        """Inverse of `dataclasses.asdict`."""
-        return cls(**{**data, "offsets": tuple(OffsetMove(**move) for move in data["offsets"])})
 
 
 def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

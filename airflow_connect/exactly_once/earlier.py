@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from airflow_connect.exactly_once.state import ConnectorState
 
 _TIME, _SCHEMAS, _SCHEMAS_BEFORE, _LATE_BEFORE = "time", "value_schemas", "schemas_before", "late_before"
-_SCHEMA = "value_schema"
+_TIMES, _SCHEMA = "times", "value_schema"
+"""Members of a report of a partition: since then they are members of its `details`, as they were."""
 
 
 def kept(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,17 +35,23 @@ def has_members(data: Mapping[str, Any]) -> bool:
     return _LATE_BEFORE in data
 
 
-def for_tasks(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What tasks of the run of an earlier manifest got."""
-    return {name: data[name] for name in (_LATE_BEFORE, _SCHEMAS_BEFORE) if data.get(name)}
-
-
-def after(data: Mapping[str, Any]) -> StateAfter | None:
-    """The time that an earlier manifest keeps, and what is complete with it; None if its run tracked no time."""
+def manifest(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of such a manifest as this release has them; `after` is not complete yet, see `completed`."""
     time = data.get(_TIME)
-    if not time:
-        return None
-    return StateAfter({_TIME: time["progress"]}, tuple(time["complete"]), {}, tuple(time["notes"]))
+    found = {
+        **data,
+        "for_tasks": {name: data[name] for name in (_LATE_BEFORE, _SCHEMAS_BEFORE) if data.get(name)},
+        "after": {"kept": {_TIME: time["progress"]}, **time} if time else None,
+        "is_earlier": True,
+    }
+    if "partitions" in data:
+        found["partitions"] = [_partition(report) for report in data["partitions"]]
+    return found
+
+
+def _partition(report: Mapping[str, Any]) -> dict[str, Any]:
+    details = {name: report[name] for name in (_TIMES, _SCHEMA) if report.get(name)}
+    return {"details": details, **{name: value for name, value in report.items() if name not in (_TIMES, _SCHEMA)}}
 
 
 def completed(manifest: Manifest, state: ConnectorState) -> Manifest:

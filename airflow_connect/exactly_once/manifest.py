@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from airflow_connect.api.json_document import JsonDocument, from_plain, to_plain
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.sink_state import StateAfter
 from airflow_connect.api.staging import StagedFile
@@ -21,7 +22,7 @@ an older release can still roll the others forward, and refuses those that it wo
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(JsonDocument):
     """What a run has staged, and what its commit will store.
 
     Fields marked (layout) are needed to lay out a lost file again.
@@ -44,6 +45,9 @@ class Manifest:
         also_commit: offsets of partitions that had nothing to copy but get an offset, such as new or reset ones.
         dead_letters: records that `commit` writes to the dead letter queue, as JSON from the executors.
     """
+
+    LEFT_OUT = frozenset({"for_tasks", "after", "notes", "is_earlier"})
+    MAY_LACK = frozenset({"reference_marks"})
 
     connector: str
     run_id: str
@@ -90,23 +94,8 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         """Versioned JSON form, chunked by the runs topic."""
-        return {
-            "v": self.version,
-            "connector": self.connector,
-            "run_id": self.run_id,
-            "created_ms": self.created_ms,
-            "files": packed_files.to_json(self.files),
-            "partitions": [p.to_json() for p in self.partitions],
-            "topic_ids": dict(self.topic_ids),
-            "config": dict(self.config),
-            "counts": dict(self.counts),
-            "also_commit": [[tp.topic, tp.partition, offset] for tp, offset in sorted(self.also_commit.items())],
-            "dead_letters": list(self.dead_letters),
-            "reference_marks": dict(self.reference_marks),
-            **({"for_tasks": dict(self.for_tasks)} if self.for_tasks else {}),
-            **({"after": self.after.to_json()} if self.after else {}),
-            **({"notes": list(self.notes)} if self.notes else {}),
-        }
+        plain = to_plain(replace(self, files=(), is_earlier=False))
+        return {"v": self.version, **plain, "files": packed_files.to_json(self.files)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Manifest:
@@ -116,26 +105,10 @@ class Manifest:
             StateError: written by a newer version, or damaged.
         """
         check_version(data, VERSION, "manifest")
-        is_earlier = earlier.has_members(data)
-        after = data.get("after")
-        return cls(
-            connector=data["connector"],
-            run_id=data["run_id"],
-            created_ms=data["created_ms"],
-            files=packed_files.from_json(data["files"]),
-            partitions=tuple(PartitionReport.from_json(p) for p in data["partitions"]),
-            topic_ids=dict(data["topic_ids"]),
-            config=dict(data["config"]),
-            counts=dict(data["counts"]),
-            also_commit={TopicPartition(t, p): offset for t, p, offset in data["also_commit"]},
-            dead_letters=tuple(data["dead_letters"]),
-            # Earlier releases did not write it.
-            reference_marks=dict(data.get("reference_marks", {})),
-            for_tasks=earlier.for_tasks(data) if is_earlier else dict(data.get("for_tasks", {})),
-            after=earlier.after(data) if is_earlier else StateAfter.from_json(after) if after else None,
-            notes=tuple(data.get("notes", ())),
-            is_earlier=is_earlier,
-        )
+        known = earlier.manifest(data) if earlier.has_members(data) else data
+        if isinstance(known.get("files"), str):
+            known = {**known, "files": packed_files.rows_of(known["files"])}
+        return from_plain(cls, known)
 
 
 def manifest_of(

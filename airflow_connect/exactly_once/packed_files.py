@@ -11,7 +11,7 @@ import binascii
 import json
 import zlib
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
 from airflow_connect.api.staging import StagedFile
@@ -24,24 +24,20 @@ def to_json(files: Sequence[StagedFile]) -> list[dict[str, Any]] | str:
     """JSON form: one object per file, or one text for more than `FEW` files."""
     if len(files) <= FEW:
         return [file.to_json() for file in files]
-    rows = [asdict(file) for file in files]
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    columns = {field.name: [getattr(file, field.name) for file in files] for field in fields(StagedFile)}
     text = json.dumps(columns, separators=(",", ":"), ensure_ascii=True)
     return base64.b64encode(zlib.compress(text.encode())).decode()
 
 
-def from_json(data: list[dict[str, Any]] | str) -> tuple[StagedFile, ...]:
-    """Inverse of `to_json`.
+def rows_of(text: str) -> list[dict[str, Any]]:
+    """The objects in a packed text.
 
     Raises:
         StateError: the text is damaged.
     """
-    if not isinstance(data, str):
-        return tuple(StagedFile.from_json(row) for row in data)
     try:
-        columns = json.loads(zlib.decompress(base64.b64decode(data, validate=True)))
-        rows = zip(*columns.values(), strict=True)
-        return tuple(StagedFile.from_json(dict(zip(columns, row, strict=True))) for row in rows)
+        columns = json.loads(zlib.decompress(base64.b64decode(text, validate=True)))
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     except (binascii.Error, zlib.error, ValueError, TypeError, AttributeError) as error:
         raise StateError(
             f"The list of staged files in a manifest is damaged: {error}.",

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from airflow_connect.api.json_document import JsonDocument, from_plain, to_plain
 from airflow_connect.api.offsets import OffsetRange, TopicPartition, is_other_topic
 from airflow_connect.api.publishing import LeftoverPattern
 from airflow_connect.documents.run_lag import LagOfHour
@@ -38,7 +39,7 @@ class BegunTopic(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectorState:
+class ConnectorState(JsonDocument):
     """What is known about a connector between runs, apart from its consumer group.
 
     Attributes:
@@ -63,6 +64,11 @@ class ConnectorState:
             finds are then records that are lost.
     """
 
+    LEFT_OUT = frozenset(
+        {"kept", "gone", "forgotten", "bounds", "begun", "lag_of_hours", "source_partitions", "unpublished"}
+    )
+    MAY_LACK = frozenset({"announced", "announced_to"})
+
     connector: str
     run_id: str
     phase: str
@@ -71,14 +77,14 @@ class ConnectorState:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     leftovers: tuple[LeftoverPattern, ...] = ()
     bytes_per_record: Mapping[str, float] = field(default_factory=dict)
+    announced: tuple[Mapping[str, Any], ...] = ()
+    announced_to: Mapping[str, str] = field(default_factory=dict)
     kept: Mapping[str, Any] = field(default_factory=dict)
     gone: frozenset[str] = frozenset()
     forgotten: frozenset[str] = frozenset()
-    announced: tuple[Mapping[str, Any], ...] = ()
-    announced_to: Mapping[str, str] = field(default_factory=dict)
     bounds: Mapping[str, Any] = field(default_factory=dict)
-    lag_of_hours: tuple[LagOfHour, ...] = ()
     begun: Mapping[str, BegunTopic] = field(default_factory=dict)
+    lag_of_hours: tuple[LagOfHour, ...] = ()
     source_partitions: int = 0
     unpublished: str = ""
 
@@ -133,27 +139,7 @@ class ConnectorState:
 
     def to_json(self) -> dict[str, Any]:
         """Versioned JSON form."""
-        return {
-            "v": VERSION if self.kept else 1,
-            "connector": self.connector,
-            "run_id": self.run_id,
-            "phase": self.phase,
-            "at_ms": self.at_ms,
-            "committed": [[tp.topic, tp.partition, offset] for tp, offset in sorted(self.committed.items())],
-            "topic_ids": dict(self.topic_ids),
-            "leftovers": [pattern.to_json() for pattern in self.leftovers],
-            "bytes_per_record": dict(self.bytes_per_record),
-            "announced": [dict(one) for one in self.announced],
-            "announced_to": dict(self.announced_to),
-            **({"kept": dict(self.kept)} if self.kept else {}),
-            **({"gone": sorted(self.gone)} if self.gone else {}),
-            **({"forgotten": sorted(self.forgotten)} if self.forgotten else {}),
-            **({"bounds": dict(self.bounds)} if self.bounds else {}),
-            **({"begun": {topic: list(one) for topic, one in self.begun.items()}} if self.begun else {}),
-            **({"lag_of_hours": [list(hour) for hour in self.lag_of_hours]} if self.lag_of_hours else {}),
-            **({"source_partitions": self.source_partitions} if self.source_partitions else {}),
-            **({"unpublished": self.unpublished} if self.unpublished else {}),
-        }
+        return {"v": VERSION if self.kept else 1, **to_plain(self)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ConnectorState:
@@ -163,23 +149,4 @@ class ConnectorState:
             StateError: written by a newer version, or damaged.
         """
         check_version(data, VERSION, "state record")
-        return cls(
-            connector=data["connector"],
-            run_id=data["run_id"],
-            phase=data["phase"],
-            at_ms=data["at_ms"],
-            committed={TopicPartition(t, p): offset for t, p, offset in data["committed"]},
-            topic_ids=dict(data["topic_ids"]),
-            leftovers=tuple(LeftoverPattern.from_json(pattern) for pattern in data["leftovers"]),
-            bytes_per_record=dict(data["bytes_per_record"]),
-            kept=dict(data["kept"]) if "kept" in data else earlier.kept(data),
-            gone=frozenset(data.get("gone", ())),
-            forgotten=frozenset(data.get("forgotten", ())),
-            announced=tuple(data.get("announced", ())),
-            announced_to=dict(data.get("announced_to", {})),
-            bounds=dict(data.get("bounds", {})),
-            begun={topic: BegunTopic(*one) for topic, one in data.get("begun", {}).items()},
-            lag_of_hours=tuple((hour, most) for hour, most in data.get("lag_of_hours", ())),
-            source_partitions=data.get("source_partitions", 0),
-            unpublished=data.get("unpublished", ""),
-        )
+        return from_plain(cls, {"kept": earlier.kept(data), **data})

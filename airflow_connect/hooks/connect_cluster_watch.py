@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from airflow_connect.airflow.connections.official import extra_of, get_connection, worker_with_kafka
+from airflow_connect.api.json_document import JsonDocument
 from airflow_connect.errors import ConfigError, TaskFailedError
 
 if TYPE_CHECKING:
     from airflow_connect.control.client.rest import ConnectorStatus, ConnectRest
-    from airflow_connect.observe.status.cluster_lag import ClusterSink, Ends
+    from airflow_connect.observe.status.cluster_lag import ClusterSink
 
 FAILED_LOOKS = 2
 """A failure counts when it is seen this often in a row: a restart needs a moment until its status is known."""
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class Goal(JsonDocument):
     """What is waited for. Holds no secret.
 
     Attributes:
@@ -29,20 +29,13 @@ class Goal:
         kafka_conn_id: the brokers, needed for `ends`.
     """
 
+    KNOWS_ALL = True
+
     connector: str
     state: str
-    ends: Ends = field(default_factory=dict)
+    ends: dict[str, dict[str, int]] = field(default_factory=dict)
     kafka_connect_conn_id: str = ""
     kafka_conn_id: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Goal:
-        """Inverse of `to_json`."""
-        return cls(**data)
 
 
 class Watch:

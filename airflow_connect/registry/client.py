@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
+from airflow_connect.api.json_document import JsonDocument
 from airflow_connect.errors import AccessError, ConnectError, DataError, SchemaError, UnavailableError
 from airflow_connect.registry.connection import RegistryConnection, RegistryResponse, segment
 from airflow_connect.registry.settings import RegistryConfig
@@ -25,16 +26,12 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaReference:
+class SchemaReference(JsonDocument):
     """A reference to another schema: the `name` that the schema uses for it, and its `subject` and `version`."""
 
     name: str
     subject: str
     version: int
-
-    def to_json(self) -> dict[str, Any]:
-        """As in the API."""
-        return {"name": self.name, "subject": self.subject, "version": self.version}
 
 
 @dataclass(frozen=True, slots=True)

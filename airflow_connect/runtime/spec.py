@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from airflow_connect.api.json_document import JsonDocument
+
 LAST_TRY = "last_try"
 """In `RunSpec.origin`: "true" if nobody tries again after a failure."""
 
@@ -31,8 +33,10 @@ def is_run_id(value: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class RunSpec:
+class RunSpec(JsonDocument):
     """The specification of one run.
+
+    Its JSON form holds secrets: it goes through a pipe, never into argv, a file or a log.
 
     Attributes:
         connector: connector configuration as written for Kafka Connect, including `name`. The caller merges run limits
@@ -51,6 +55,8 @@ class RunSpec:
             `ReplayRange.to_json`; {}: none.
     """
 
+    KNOWS_ALL = True
+
     connector: Mapping[str, Any]
     worker: Mapping[str, Any]
     run_id: str = field(default_factory=new_run_id)
@@ -58,23 +64,6 @@ class RunSpec:
     references: Mapping[str, str] = field(default_factory=dict, repr=False)
     origin: Mapping[str, str] = field(default_factory=dict)
     bounds: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form. It holds secrets: it goes through a pipe, never into argv, a file or a log."""
-        return {
-            "connector": dict(self.connector),
-            "worker": dict(self.worker),
-            "run_id": self.run_id,
-            "aws": dict(self.aws),
-            "references": dict(self.references),
-            "origin": dict(self.origin),
-            "bounds": dict(self.bounds),
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> RunSpec:
-        """Inverse of `to_json`."""
-        return cls(**data)
 
 
 class Observer(Protocol):

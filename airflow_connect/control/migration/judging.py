@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.json_document import JsonDocument
 from airflow_connect.control.client.connectors import no_connector
 from airflow_connect.control.migration import aiven_s3
 from airflow_connect.counting import counted
@@ -29,7 +30,7 @@ _OTHER_KAFKA = (
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(JsonDocument):
     """One thing to know before a connector moves.
 
     Attributes:
@@ -41,10 +42,6 @@ class Finding:
     level: str
     about: str
     text: str
-
-    def to_json(self) -> dict[str, str]:
-        """Plain JSON form."""
-        return {"level": self.level, "about": self.about, "text": self.text}
 
 
 @dataclass(frozen=True, slots=True)

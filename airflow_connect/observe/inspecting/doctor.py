@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect import __version__
+from airflow_connect.api.json_document import JsonDocument
 from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.errors import ConnectError
 from airflow_connect.observe.inspecting.doctor_of_stores import check_bucket_of, check_database_of
@@ -28,7 +29,7 @@ _PACKAGES = ("confluent-kafka", "pyarrow", "fastavro", "pyspark", "pyspark-clien
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Check(JsonDocument):
     """A check.
 
     Attributes:
@@ -42,10 +43,6 @@ class Check:
     found: str
     to_do: str = ""
     is_ok: bool = True
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return asdict(self)
 
 
 def examine(

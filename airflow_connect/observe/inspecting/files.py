@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from airflow_connect.api.json_document import JsonDocument
 from airflow_connect.api.offsets import OffsetRange
 from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedFile:
+class PublishedFile(JsonDocument):
     """A file.
 
     Attributes:
@@ -36,10 +37,6 @@ class PublishedFile:
     start: int
     size_bytes: int
     modified_ms: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return asdict(self)
 
 
 def published_files(spec: RunSpec, since_ms: int = 0) -> Iterator[PublishedFile]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.json_document import JsonDocument
 from airflow_connect.runtime.driver.entry import validate_connector
 from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 from airflow_connect.runtime.driver.sink.of_spec import sink_of
@@ -26,7 +27,7 @@ _USED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class Advice(JsonDocument):
     """One finding.
 
     Attributes:
@@ -40,10 +41,6 @@ class Advice:
     about: str
     found: str
     to_do: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return asdict(self)
 
 
 def lint(spec: RunSpec) -> list[Advice]:

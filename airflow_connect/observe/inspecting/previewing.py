@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.json_document import JsonDocument
 from airflow_connect.runtime.driver.kinds import kind_of
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ TOPIC, PARTITION, OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetChange:
+class OffsetChange(JsonDocument):
     """One partition, before and after.
 
     Attributes:
@@ -32,10 +33,6 @@ class OffsetChange:
     def entry(self) -> dict[str, Any]:
         """The entry of a request that makes the change (KIP-875)."""
         return {"partition": self.partition, "offset": self.after}
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return asdict(self)
 
 
 def preview_offsets(spec: RunSpec, offsets: Any) -> list[OffsetChange]:

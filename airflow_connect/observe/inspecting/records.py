@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.json_document import JsonDocument
 from airflow_connect.runtime.driver.sink.of_spec import only_sink
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ MOST_BEFORE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class SeenRecord:
+class SeenRecord(JsonDocument):
     """A record.
 
     Attributes:

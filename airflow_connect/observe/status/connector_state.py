@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.json_document import JsonDocument
 from airflow_connect.runtime.driver.kinds import kind_of
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionLag:
+class PartitionLag(JsonDocument):
     """Lag of a sink in one partition.
 
     Attributes:
@@ -27,10 +28,6 @@ class PartitionLag:
     committed: int | None
     end: int
     lag: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return asdict(self)
 
 
 def committed_offsets(spec: RunSpec) -> list[dict[str, Any]]:

@@ -64,8 +64,8 @@ class PagesProgress:
         pause_s = (now_s - self._copying_since_s) / TELL_SHARE
         self._next_s = now_s + min(max(TELL_EVERY_S, pause_s), TELL_AT_LEAST_EVERY_S)
         told = RunProgress(
-            self._spec.run_id, self._started_ms, now_ms(), self._phase, dict(self._phases_ms), self._done, self._total,
-            self.tasks(), dict(self._spec.origin),
+            self._spec.run_id, self._started_ms, now_ms(), self._phase, self._done, self._total, dict(self._phases_ms),
+            tuple(self.tasks()), dict(self._spec.origin),
         )  # fmt: skip
         problem = self._tell(told.to_json())
         if problem:

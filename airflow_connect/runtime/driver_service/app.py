@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect import __version__
 from airflow_connect.documentation import page_url
-from airflow_connect.errors import AccessError, ConfigError, ConnectError
+from airflow_connect.errors import AccessError, ConfigError, ConnectError, StateError
 from airflow_connect.runtime.bounded_connections import BODY_WITHIN_S
 from airflow_connect.runtime.driver_service.contract import (
     ATTEMPT,
@@ -186,13 +186,12 @@ def _spec_of(body: Any, run_id: str) -> RunSpec:
         raise _wrong(_NO_RUN_ID)
     try:
         spec = RunSpec.from_json(body)
-    except TypeError:
+    except StateError as error:
         raise _wrong(
-            "The body is not the specification of a run that this version knows.",
+            f"The body is not the specification of a run that this version knows: {error.message}",
             f"The service has version {__version__} of airflow-connect; install the same where tasks run.",
         ) from None
-    parts = (spec.connector, spec.worker, spec.aws, spec.references, spec.origin, spec.bounds)
-    if spec.run_id != run_id or not all(isinstance(part, dict) for part in parts):
+    if spec.run_id != run_id:
         raise _wrong(f"The body is not the specification of run {run_id}.")
     return spec
 

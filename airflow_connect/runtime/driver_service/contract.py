@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from airflow_connect.api.json_document import JsonDocument
 
 RUNS_PATH, LOOK_PATH, SERVICE_PATH = "/v1/runs", "/v1/look", "/v1/service"
 NO_SUCH_RUN = "There is no such run."
@@ -38,7 +40,7 @@ class EndedBy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class RunView:
+class RunView(JsonDocument):
     """A run, as the service describes it.
 
     Attributes:
@@ -61,20 +63,9 @@ class RunView:
     log_tail: str = ""
     error: Mapping[str, Any] | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> RunView:
-        """Inverse of `to_json`; members that a newer service adds are dropped."""
-        known = {name: data[name] for name in cls.__slots__ if name in data}
-        state, ended_by = RunState(known.pop("state")), EndedBy(known.pop("ended_by", ""))
-        return cls(state=state, ended_by=ended_by, **known)
-
 
 @dataclass(frozen=True, slots=True)
-class RunNews:
+class RunNews(JsonDocument):
     """What a look finds of a run.
 
     Attributes:
@@ -87,12 +78,3 @@ class RunNews:
     state: RunState
     entries: list[dict[str, Any]] = field(default_factory=list)
     skipped: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> RunNews:
-        """Inverse of `to_json`."""
-        return cls(RunState(data["state"]), list(data.get("entries") or ()), int(data.get("skipped") or 0))

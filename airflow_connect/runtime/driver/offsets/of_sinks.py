@@ -45,7 +45,7 @@ def alter(configuration: SinkConfiguration, positions: Positions) -> AlteredOffs
         after = consumer_group.read_committed_offsets(kafka.admin, configuration.resolved.consumer_group, wanted)
     before = {str(tp): log.committed.get(tp) for tp in wanted}
     now = {str(tp): after.get(tp) for tp in wanted}
-    return AlteredOffsets(configuration.name, before, now, sum(now[tp] != before[tp] for tp in now))
+    return AlteredOffsets(configuration.name, sum(now[tp] != before[tp] for tp in now), before, now)
 
 
 class _Change:

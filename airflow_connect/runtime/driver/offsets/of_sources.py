@@ -77,7 +77,7 @@ def alter(configuration: SourceConfiguration, changes: Changes | None) -> Altere
         kafka.copy_to_file(offsets)
         closed = replace(claimed, phase=CLOSED, source_partitions=len(offsets))
         journal.commit(Commit(offsets={}, state=closed))
-    return AlteredOffsets(configuration.name, before, _shown(offsets, changes), altered)
+    return AlteredOffsets(configuration.name, altered, before, _shown(offsets, changes))
 
 
 def _ask(configuration: SourceConfiguration, changes: Changes) -> None:

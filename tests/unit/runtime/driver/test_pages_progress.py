@@ -19,7 +19,7 @@ from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.ui.overview.topic_tails import History
 
 SPEC = RunSpec({"name": "orders"}, {}, run_id="r1", origin={"dag_id": "d"})
-TASKS = [TaskProgress(0, 1, 30, 300, 1_000, 3_000)]
+TASKS = (TaskProgress(0, 1, 30, 300, 1_000, 3_000),)
 
 
 class Clock:
@@ -60,7 +60,7 @@ def test_pages_are_told_phases_counts_and_tasks_but_nothing_of_a_short_copy(cloc
     (found,) = [RunProgress.from_json(json.loads(json.dumps(document))) for document in told]
     assert (found.run_id, found.started_ms, found.phase, found.done, found.total) == ("r1", 5, "copy", 30, 90)
     assert found.phases_ms == {"plan": 2000}
-    assert list(found.tasks) == TASKS
+    assert found.tasks == TASKS
     assert (found.origin, found.share) == ({"dag_id": "d"}, 30 / 90)
     clock.now_s += 5
     pages({"event": "phase", "phase": "publish", "total": 7})
@@ -146,7 +146,7 @@ def test_only_the_run_that_copies_now_has_progress(
     ends = [(key.decode(), value) for key, value in encode_document("end", "orders", ended) if value] if end else []
     for key, value in [
         *state_records(run_id, phase),
-        record_of(RunProgress("r1", 1, 2, "copy", {}, 3, 9, TASKS)),
+        record_of(RunProgress("r1", 1, 2, "copy", 3, 9, {}, TASKS)),
         *ends,
     ]:
         history.take(parse_key(key), key, value)

@@ -168,7 +168,7 @@ def test_nothing_is_answered_without_the_token(
         ("r", b"[]", "not the specification of a run"),
         ("r", b'{"connector": {}, "worker": {}, "new": 1}', "not the specification of a run"),
         ("r", b'{"connector": {}, "worker": {}, "run_id": "other"}', "not the specification of run r"),
-        ("r", b'{"connector": "x", "worker": {}, "run_id": "r"}', "not the specification of run r"),
+        ("r", b'{"connector": "x", "worker": {}, "run_id": "r"}', "got `str` - at `$.connector`"),
         ("r%20r", b'{"connector": {}, "worker": {}, "run_id": "r r"}', "A run id has"),
     ],
 )

@@ -8,9 +8,10 @@ partitions the completeness watermark.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
+from airflow_connect.api.json_document import JsonDocument
 from airflow_connect.api.offsets import TopicPartition
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionTimes:
+class PartitionTimes(JsonDocument):
     """Times of the records of a topic-partition, in milliseconds, for a sink whose directories follow time.
 
     Attributes:
@@ -29,19 +30,12 @@ class PartitionTimes:
         directories: each directory that records were written to, with the time of one of these records.
     """
 
+    KNOWS_ALL = True
+
     highest_ms: int | None = None
     left_from_ms: int | None = None
     late: int = 0
     directories: Mapping[str, int] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> PartitionTimes:
-        """Inverse of `to_json`."""
-        return cls(**data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +54,7 @@ class CopiedPartition:
 
 
 @dataclass(frozen=True, slots=True)
-class TimeDirectory:
+class TimeDirectory(JsonDocument):
     """A time directory with written records.
 
     Attributes:
@@ -71,6 +65,8 @@ class TimeDirectory:
         records, files, size_bytes: in value files, since the connector began to track complete directories.
     """
 
+    KNOWS_ALL = True
+
     topic: str
     directory: str
     origin: str
@@ -80,18 +76,9 @@ class TimeDirectory:
     files: int = 0
     size_bytes: int = 0
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> TimeDirectory:
-        """Inverse of `to_json`."""
-        return cls(**data)
-
 
 @dataclass(frozen=True, slots=True)
-class TimeProgress:
+class TimeProgress(JsonDocument):
     """The state that is kept between runs.
 
     Attributes:
@@ -100,6 +87,8 @@ class TimeProgress:
             record for it is late. Never decreases.
         open_directories: directories with records that are not complete yet.
     """
+
+    MAY_LACK = frozenset()
 
     watermarks: Mapping[TopicPartition, int] = field(default_factory=dict)
     boundaries: Mapping[str, int] = field(default_factory=dict)
@@ -122,23 +111,6 @@ class TimeProgress:
             self,
             watermarks={tp: ms for tp, ms in self.watermarks.items() if tp.topic not in gone},
             boundaries={topic: ms for topic, ms in self.boundaries.items() if topic not in forgotten},
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return {
-            "watermarks": [[tp.topic, tp.partition, ms] for tp, ms in sorted(self.watermarks.items())],
-            "boundaries": dict(self.boundaries),
-            "open_directories": [directory.to_json() for directory in self.open_directories],
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> TimeProgress:
-        """Inverse of `to_json`."""
-        return cls(
-            watermarks={TopicPartition(topic, partition): ms for topic, partition, ms in data["watermarks"]},
-            boundaries=dict(data["boundaries"]),
-            open_directories=tuple(TimeDirectory.from_json(entry) for entry in data["open_directories"]),
         )
 
 
