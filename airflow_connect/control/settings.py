@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_connect.api.config.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.config.references import ResolvedReferences
+from airflow_connect.api.config.typed import KeyGroup, TypedConfig
 from airflow_connect.api.config.validators import NonEmptyString
-from airflow_connect.api.config.values import coerce_config
 from airflow_connect.config.keys.source_worker import BROKER_DEFAULT, CONNECT_REPLICATION_FACTOR, topic_settings
 from airflow_connect.config.resolved.worker import WorkerConfig
 from airflow_connect.config_providers.resolving import ProviderFactory, resolve_references
@@ -17,11 +16,17 @@ from airflow_connect.kafka.clients import settings as clients
 from airflow_connect.kafka.state.compacted_topics import CompactedTopic
 from airflow_connect.kafka.state.topic_upkeep import Upkeep
 
-STATUS_TOPIC = "status.storage.topic"
-STATUS_PARTITIONS = "status.storage.partitions"
-STATUS_REPLICATION_FACTOR = "status.storage.replication.factor"
-TRACKING = "topic.tracking.enable"
-TRACKING_RESET = "topic.tracking.allow.reset"
+_OF_STATUS = KeyGroup(None)
+
+
+class _StatusKeys(TypedConfig):
+    """Keys about the topic that holds the states of connectors, and about active topics."""
+
+    topic = _OF_STATUS.low.text("status.storage.topic", "connect-status", "Status topic.", NonEmptyString())
+    partitions = _OF_STATUS.low.integer("status.storage.partitions", 5, "Partitions for creating the status topic.")
+    factor = _OF_STATUS.low.optional_short("status.storage.replication.factor", "Replicas for creating it.")
+    tracks = _OF_STATUS.low.boolean("topic.tracking.enable", True, "Whether active topics are recorded.")
+    may_reset = _OF_STATUS.low.boolean("topic.tracking.allow.reset", True, "Whether active topics may be reset.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +84,9 @@ class ControlSettings:
         with references.hiding_errors():
             resolved = references.resolve(raw)
             worker = WorkerConfig.from_properties(resolved)
-            parsed = _keys().parse(resolved)
-            text = {name: value for name, value in coerce_config(resolved).items() if value is not None}
-            sources = worker.sources
+            status = _StatusKeys.from_config(resolved)
+            topic, sources = _StatusKeys.topic.name, worker.sources
+            factor = CONNECT_REPLICATION_FACTOR if topic in worker.raw else BROKER_DEFAULT
             return cls(
                 raw=dict(raw),
                 worker=worker,
@@ -91,8 +96,8 @@ class ControlSettings:
                     Upkeep(sources.config_topic_settings, worker.alters_state_topics),
                 ),
                 status_topic=CompactedTopic(
-                    parsed[STATUS_TOPIC], parsed[STATUS_PARTITIONS], _factor(parsed, text), STATUS_TOPIC,
-                    Upkeep(topic_settings(text, "status.storage."), worker.alters_state_topics),
+                    status.topic, status.partitions, factor if status.factor is None else status.factor, topic,
+                    Upkeep(topic_settings(worker.raw, "status.storage."), worker.alters_state_topics),
                 ),
                 admin=clients.admin_config(resolved, {}).settings,
                 reader=clients.consumer_config(resolved, {}).settings,
@@ -100,25 +105,7 @@ class ControlSettings:
                 interval_s=float(worker.run_interval_s),
                 timeout_s=float(worker.run_timeout_s),
                 runs_at_once=worker.runs_at_once,
-                has_own_interval=bool(text.get(WorkerConfig.run_interval_s.name)),
-                tracks_topics=parsed[TRACKING],
-                may_reset_topics=parsed[TRACKING_RESET],
+                has_own_interval=bool(worker.raw.get(WorkerConfig.run_interval_s.name)),
+                tracks_topics=status.tracks,
+                may_reset_topics=status.may_reset,
             )  # fmt: skip
-
-
-def _factor(parsed: Mapping[str, Any], given: Mapping[str, str]) -> int:
-    if parsed[STATUS_REPLICATION_FACTOR] is not None:
-        return int(parsed[STATUS_REPLICATION_FACTOR])
-    return CONNECT_REPLICATION_FACTOR if STATUS_TOPIC in given else BROKER_DEFAULT
-
-
-def _keys() -> ConfigDef:
-    low = Importance.LOW
-    return ConfigDef().define(
-        ConfigKey("bootstrap.servers", Type.LIST, REQUIRED, "Brokers.", None, Importance.HIGH),
-        ConfigKey(STATUS_TOPIC, Type.STRING, "connect-status", "Status topic.", NonEmptyString(), low),
-        ConfigKey(STATUS_PARTITIONS, Type.INT, 5, "Partitions for creating the status topic.", None, low),
-        ConfigKey(STATUS_REPLICATION_FACTOR, Type.SHORT, None, "Replicas for creating the status topic.", None, low),
-        ConfigKey(TRACKING, Type.BOOLEAN, True, "Whether active topics are recorded.", None, low),
-        ConfigKey(TRACKING_RESET, Type.BOOLEAN, True, "Whether active topics may be reset.", None, low),
-    )

@@ -129,6 +129,12 @@ class Keys:
         """Text; absent: None."""
         return self._declared(Type.STRING, name, None, documentation, validator=validator, **more)
 
+    def optional_short(
+        self, name: str, documentation: str, validator: Validator | None = None, **more: Any
+    ) -> TypedKey[int | None]:
+        """A number of 16 bits; absent: None."""
+        return self._declared(Type.SHORT, name, None, documentation, validator=validator, **more)
+
     def optional_long(
         self, name: str, documentation: str, validator: Validator | None = None, **more: Any
     ) -> TypedKey[int | None]:

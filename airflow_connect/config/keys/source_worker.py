@@ -64,12 +64,12 @@ class SourceWorkerConfig(TypedConfig):
         "offset.storage.partitions", 25, "Number of partitions for creating the offsets topic.",
         Lambda(_check_count, _COUNT),
     )
-    _offsets_factor = _SOURCES.low.short(
-        "offset.storage.replication.factor", None,
+    _offsets_factor = _SOURCES.low.optional_short(
+        "offset.storage.replication.factor",
         "Replication factor for creating the offsets topic; -1 uses the broker's default."
         " Not set: 3, as in Kafka Connect, if offset.storage.topic is set; otherwise -1.",
         Lambda(_check_factor, _COUNT),
-    ).or_none()
+    )
     offsets_file = _SOURCES.low.text(
         "offset.storage.file.filename", None,
         "Offsets file of a standalone worker of Kafka Connect. Offsets are taken over from it if a connector has"
@@ -82,12 +82,12 @@ class SourceWorkerConfig(TypedConfig):
         " that the next run can fence them. It is created if it does not exist.",
         NonEmptyString(),
     )
-    _config_factor = _SOURCES.low.short(
-        "config.storage.replication.factor", None,
+    _config_factor = _SOURCES.low.optional_short(
+        "config.storage.replication.factor",
         "Replication factor for creating the config topic; -1 uses the broker's default."
         " Not set: 3, as in Kafka Connect, if config.storage.topic is set; otherwise -1.",
         Lambda(_check_factor, _COUNT),
-    ).or_none()
+    )
     offset_flush_interval_ms = _SOURCES.low.long(
         "offset.flush.interval.ms", 60_000,
         "Time between two transactions of a source with transaction.boundary=interval, and between two writes of"
