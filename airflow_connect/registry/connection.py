@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
-from urllib.request import getproxies, proxy_bypass
 
 import orjson
 import urllib3
 
 from airflow_connect.errors import AccessError, ConfigError, UnavailableError
+from airflow_connect.proxies import Proxy, of_environment
 from airflow_connect.registry.credentials import authorization
 from airflow_connect.registry.settings import HEADERS, RegistryConfig
 from airflow_connect.registry.tls import tls_context
@@ -106,7 +106,7 @@ class RegistryConnection:
             backoff=Backoff(config.wait_ms / 1000, config.max_wait_ms / 1000, Jitter.WHOLE),
         )
         self._tls = tls_context(parsed) if any(url.startswith("https:") for url in self._urls) else None
-        self._proxy = (config.proxy_host, config.proxy_port)
+        self._proxy = Proxy(f"http://{config.proxy_host}:{config.proxy_port}") if config.proxy_host else None
         self._pools: dict[str, urllib3.PoolManager] = {}
         self._current = 0
         self._timing = timing
@@ -157,18 +157,10 @@ class RegistryConnection:
                 options["ssl_context"] = self._tls
                 if not self._tls.check_hostname:
                     options["assert_hostname"] = False  # urllib3 compares by itself
-            proxy = self._proxy_of(url)
-            pool = urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
+            proxy = self._proxy or of_environment(url)
+            pool = proxy.manager(**options) if proxy else urllib3.PoolManager(**options)
             self._pools[url] = pool
         return pool
-
-    def _proxy_of(self, url: str) -> str:
-        host, port = self._proxy
-        if host:
-            return f"http://{host}:{port}"
-        parts = urlsplit(url)
-        proxy = getproxies().get(parts.scheme, "")
-        return "" if not proxy or proxy_bypass(parts.hostname or "") else proxy
 
 
 def segment(text: str) -> str:

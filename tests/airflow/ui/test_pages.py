@@ -7,7 +7,6 @@ import json
 import re
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,19 +16,9 @@ from starlette.testclient import TestClient
 
 from tests.airflow.ui.conftest import CONN_ID, ORIGIN, ROLES
 from tests.support.copies.showcase import DAG_ORIGIN, FAILING, HEALTHY, LAGGING, NEW, OF_DAG, PAUSED, SECRET, Showcase
-from tests.support.kept_dags import forget_dag, keep_dag
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
-
-DAG_OF_PAGES = """
-from airflow.sdk import DAG
-from airflow_connect.operators.connector import ConnectorOperator
-
-with DAG({dag_id!r}, schedule=None):
-    ConnectorOperator(task_id="copy", config_file="orders.json", kafka_conn_id="kafka_of_dags",
-                      worker={{"runs.storage.topic": {topic!r}}})
-"""
 
 BrowserOf = Callable[[str], TestClient]
 LIST = f"/airflow-connect/{CONN_ID}"
@@ -456,52 +445,6 @@ def test_dead_letters_are_replayed_once_after_a_look(browser_of: BrowserOf, show
     assert (refused.status_code, "ReplayDeadLettersOperator" in refused.text) == (400, True)
 
 
-# --- run now ---------------------------------------------------------------------------------------------------------
-
-
-def test_registered_connector_is_asked_to_run_now(browser_of: BrowserOf, showcase: Showcase) -> None:
-    browser = browser_of("user")
-    page = complete(browser, f"{LIST}/connector", "Run now", name=HEALTHY)
-    assert "Only records before (UTC)" in page
-    wrong = browser.post(f"{LIST}/run-now", params={"name": HEALTHY}, data={"run.max.records": "0"})
-    assert (wrong.status_code, "must be a number above 0. Nothing was started." in html.unescape(wrong.text)) == (
-        400,
-        True,
-    )
-    limits = {"run.max.records": "7", "run.until.timestamp": "2026-11-20T08:00"}
-    asked = browser.post(f"{LIST}/run-now", params={"name": HEALTHY}, data=limits)
-    assert "The worker was asked for this run." in text_of(asked.text)
-    assert last_entry()[0] == "connect.run_connector"
-    request = showcase.restarts()[-1]
-    assert (request.connector, request.run_id) == (HEALTHY, asked.url.params["run"])
-    assert dict(request.limits) == {"run.max.records": "7", "run.until.timestamp": "2026-11-20T08:00Z"}
-    paused = browser.post(f"{LIST}/run-now", params={"name": PAUSED})
-    assert (paused.status_code, "is paused. Resume it first." in paused.text) == (409, True)
-
-
-def test_connector_of_a_dag_is_run_by_its_dag(browser_of: BrowserOf, tmp_path: Path) -> None:
-    from airflow.models.dagrun import DagRun
-    from airflow.utils.session import create_session
-
-    keep_dag(tmp_path, DAG_OF_PAGES.format(dag_id="nightly", topic="nightly-runs"))
-    browser = browser_of("user")
-    page = complete(browser, f"{LIST}/connector", "Triggers DAG nightly", name=OF_DAG)
-    assert "Triggers DAG nightly" not in browser_of("viewer").get(f"{LIST}/connector", params={"name": OF_DAG}).text
-    begun = browser.post(f"{LIST}/run-now", params={"name": OF_DAG}, data={"run.max.records": "7"})
-    assert "Its state is queued" in text_of(begun.text) and "DAG nightly is paused" in text_of(begun.text), page
-    with create_session() as session:
-        started = session.query(DagRun).filter_by(dag_id="nightly", run_id=begun.url.params["dag_run_id"]).one()
-        assert (started.conf, started.triggering_user_name) == ({"run.max.records": 7}, "user")
-    copied = {"dag_id": "nightly", "dag_run_id": DAG_ORIGIN["dag_run_id"], "name": OF_DAG}
-    assert browser.get(f"{LIST}/begun", params=copied).url.path == f"{LIST}/run", "it leads to the run once it is there"
-    chosen = {"do": "run", "name": [OF_DAG, HEALTHY, "no-such"]}
-    told = browser.post(LIST, data=chosen).text
-    assert "Runs of 2 of 3 connectors were started. no-such: Unknown connector: no-such" in told
-    forget_dag("nightly")
-    refused = browser.post(f"{LIST}/run-now", params={"name": OF_DAG})
-    assert "Airflow has refused this: " in refused.text
-
-
 # --- Kafka is away ---------------------------------------------------------------------------------------------------
 
 
@@ -532,25 +475,3 @@ def test_without_an_installation_the_page_says_how_to_get_one(
     answer = browser.get("/")
     assert answer.status_code == 200
     assert "No DAG of this Airflow has a connector yet" in answer.text and "worker_conn_ids" in answer.text
-
-
-def test_connectors_of_dags_are_shown_without_any_setting(
-    showcase: Showcase, tokens: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from airflow_connect.ui.pages.app import create_app
-
-    monkeypatch.setenv("AIRFLOW__AIRFLOW_CONNECT__WORKER_CONN_IDS", "")
-    connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": showcase.bootstrap}}
-    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_OF_DAGS", json.dumps(connection))
-    topic = showcase.worker["runs.storage.topic"]
-    keep_dag(tmp_path, DAG_OF_PAGES.format(dag_id=f"shown-{topic}", topic=topic))
-    browser = TestClient(create_app(), base_url=ORIGIN, cookies={"_token": tokens["viewer"]})
-    try:
-        assert OF_DAG in names_of(complete(browser, f"/kafka_of_dags:{topic}", OF_DAG))
-        assert f"/kafka_of_dags:{topic}" == browser.get("/").url.path
-        of = {"dag_id": "nightly", "run_id": DAG_ORIGIN["dag_run_id"], "task_id": "copy"}
-        run = browser.get("/of", params=of)
-        assert run.url.path == f"/kafka_of_dags:{topic}/run", "the task leads to its run"
-        assert "50 records" in text_of(run.text) or "Reading the history" in text_of(run.text)
-    finally:
-        forget_dag(f"shown-{topic}")

@@ -292,12 +292,18 @@ def test_client_tls_to_a_server_without_it_is_unavailable() -> None:
     assert "gave no answer" in error.message
 
 
-def test_client_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("form", "login"),
+    [("http://{}", None), ("{}", None), ("http://ann:p%40ss@{}", "Basic YW5uOnBAc3M=")],
+    ids=["url", "host and port", "login"],
+)
+def test_client_proxy_of_the_environment_is_used(form: str, login: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     with RegistryDouble((200, SCHEMA)) as proxy:
-        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.setenv("http_proxy", form.format(proxy.url.removeprefix("http://")))
         monkeypatch.setenv("no_proxy", "")
         _client("http://registry.example:8081").schema(7)
         assert proxy.requests[0].path == "http://registry.example:8081/schemas/ids/7"
+        assert proxy.requests[0].headers.get("proxy-authorization") == login
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

@@ -8,11 +8,11 @@ from __future__ import annotations
 import http.client
 import ssl
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from airflow_connect.errors import AccessError, UnavailableError
+from airflow_connect.proxies import Proxy, of_environment
 from airflow_connect.retrying import REAL_TIME, Backoff, Jitter, Retry, Timing
 from airflow_connect.stores.s3.http.connections import Connections, DirectConnections, Target, tls_context
 from airflow_connect.stores.s3.http.credentials import KeySource, key_source
@@ -151,10 +151,10 @@ class S3Transport:
         target = Target(parts.hostname or "", parts.port, self._tls, *timeouts_s)
         most_idle = max(given.upload_threads, given.publish_threads)
         made: Connections
-        if proxy := _proxy_url(given):
-            from airflow_connect.stores.s3.http.proxied import ProxiedConnections, Proxy
+        if proxy := _proxy_of(given):
+            from airflow_connect.stores.s3.http.proxied import ProxiedConnections
 
-            made = ProxiedConnections(target, Proxy(proxy, given.proxy_user, given.proxy_password), most_idle)
+            made = ProxiedConnections(target, proxy, most_idle)
         else:
             made = DirectConnections(target, most_idle)
         # Two threads may get here at once; one pool is kept, the other is dropped unused.
@@ -210,13 +210,10 @@ def _host_header(scheme: str, netloc: str) -> str:
     return netloc.removesuffix(default)
 
 
-def _proxy_url(settings: S3Settings) -> str:
-    """The configured proxy, else the environment's unless it exempts the host."""
+def _proxy_of(settings: S3Settings) -> Proxy | None:
+    """The configured proxy, else the environment's; its login may be configured in both cases."""
     if settings.proxy_url:
-        return settings.proxy_url if "://" in settings.proxy_url else f"https://{settings.proxy_url}"
-    base = urlsplit(settings.base_url)
-    if proxy_bypass(base.hostname or ""):
-        return ""
-    proxy = getproxies().get(base.scheme, "")
-    # In the environment `host:port` is common; it means the same as for curl.
-    return proxy if not proxy or "://" in proxy else f"http://{proxy}"
+        url = settings.proxy_url if "://" in settings.proxy_url else f"https://{settings.proxy_url}"
+        return Proxy(url, settings.proxy_user, settings.proxy_password)
+    found = of_environment(settings.base_url)
+    return replace(found, user=settings.proxy_user, password=settings.proxy_password) if found else None
