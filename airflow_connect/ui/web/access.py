@@ -68,9 +68,12 @@ class Visitor:
             manager.is_authorized_dag(method=method, access_entity=DagAccessEntity.RUN, user=self.user)  # type: ignore[arg-type]
         )
 
-    def may_trigger(self, dag_id: str) -> bool:
-        """Whether the user may start a run of a DAG. May ask a server: do not call it in the event loop."""
-        details = DagDetails(id=dag_id)
+    def may_trigger(self, dag_id: str = "") -> bool:
+        """Whether the user may start a run of a DAG; "": of DAGs, as far as it does not depend on the DAG.
+
+        May ask a server: do not call it in the event loop, nor for each of many DAGs.
+        """
+        details = DagDetails(id=dag_id) if dag_id else None
         manager = get_auth_manager()
         entity: Any = DagAccessEntity.RUN
         return bool(manager.is_authorized_dag(method="POST", access_entity=entity, details=details, user=self.user))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -15,6 +16,7 @@ from airflow_connect.ui.pages.charts import Bar, strip
 from airflow_connect.ui.pages.rendering import at, duration, render
 from airflow_connect.ui.pages.views.hiding import shown_config
 from airflow_connect.ui.pages.views.lag import week
+from airflow_connect.ui.web.access import Right
 
 RUNS_SHOWN = 20
 WORDS = {
@@ -63,11 +65,11 @@ def page(call: Call) -> str:
     every = seen.value.worst_first() if seen.value else []
     search, state = call.query.get("q", "").strip(), call.query.get("state", "")
     shown = [c for c in every if _matches(c, search) and state in ("", c.state.value)]
-    counts = Counter(connector.state for connector in every)
+    counts, may_run = Counter(connector.state for connector in every), _may_run(call, shown)
     return render(
         "list.html",
         **call.shell("Connectors", "connectors", seen),
-        rows=[_row(call, connector, seen.value.at_ms) for connector in shown] if seen.value else [],
+        rows=[_row(connector, seen.value.at_ms, may_run) for connector in shown] if seen.value else [],
         total=len(every),
         counts=[(s, WORDS[s], KINDS[s], counts[s]) for s in State if counts[s]],
         search=search,
@@ -87,7 +89,14 @@ def _matches(connector: Connector, search: str) -> bool:
     return all(word in text for word in words)
 
 
-def _row(call: Call, connector: Connector, now_ms: int) -> Row:
+def _may_run(call: Call, shown: Sequence[Connector]) -> dict[str, bool]:
+    """Whether a run of each connector may be offered. What depends on a single DAG, Airflow decides after the click."""
+    may_operate = call.may(Right.OPERATE)
+    may_trigger = may_operate and any(not c.is_registered for c in shown) and call.visitor.may_trigger()
+    return {c.name: (may_operate and c.target == "STARTED") or (may_trigger and bool(c.dags)) for c in shown}
+
+
+def _row(connector: Connector, now_ms: int, may_run: Mapping[str, bool]) -> Row:
     runs = connector.runs[:RUNS_SHOWN][::-1]
     bars = [run_bar(run, "") for run in runs]
     last = f"The last {len(bars)} runs of {connector.name}: " + (bars[-1].title if bars else "none")
@@ -100,5 +109,5 @@ def _row(call: Call, connector: Connector, now_ms: int) -> Row:
         f"{connector.progress.share:.0%}" if connector.progress and connector.progress.share is not None else "",
         action if connector.is_registered else "",
         connector.dags[0] if connector.dags and not connector.is_registered else "",
-        call.may_run(connector),
+        may_run[connector.name],
     )
