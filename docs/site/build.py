@@ -35,6 +35,7 @@ _FENCE = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 # What the reader wants to do, and the pages for it, in the order of the navigation.
 NAVIGATION: dict[str, tuple[str, ...]] = {
     "Start": (
+        "how-to/first-copy",
         "how-to/use-in-your-airflow",
         "how-to/try-without-a-server",
         "concepts/run",
