@@ -15,7 +15,7 @@ from airflow_connect.errors import ConnectError, TaskFailedError
 MOST_OFFSETS = 20
 """Maximum number of source partitions whose offsets go into XCom."""
 KILLED = "The task was killed, and so was its run. What it had not committed is left to the next run."
-_ADDED = frozenset({"records", "files"})
+_ADDED = frozenset({"records", "files", "dead_lettered"})
 FENCED_ADVICE = (
     "Two runs of one connector overlapped: two DAG runs at once (a backfill, max_active_runs above 1), two mapped "
     "tasks or two DAGs with the same connector name, or a retry while the first try was still running. The newer run "
@@ -79,7 +79,7 @@ def summary_of(report: RunReport) -> dict[str, Any]:
 def asset_extra(report: RunReport) -> dict[str, Any]:
     """The content of an asset event: counts, with those of a run that was finished first; where the next one begins."""
     summary = summary_of(report)
-    counts = ("files",) if report.source is None else ("topics", "partitions")
+    counts = ("files", "dead_lettered") if report.source is None else ("topics", "partitions")
     extra = {name: summary[name] for name in ("records", *counts, "offsets", "run_id")}
     # The attempt that had copied them has ended without an event.
     return {name: value + report.recovered.get(name, 0) if name in _ADDED else value for name, value in extra.items()}

@@ -71,6 +71,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "how-to/hooks-and-connections",
         "how-to/many-connectors",
         "how-to/wait-for-data",
+        "how-to/get-an-alarm",
         "how-to/know-when-an-hour-is-complete",
         "how-to/approve-a-copy",
         "how-to/free-the-worker-slot",

@@ -141,7 +141,7 @@ def test_scheduled_run_copies_and_its_asset_event_starts_the_next_dag(deploy: Ca
     assert scheduled.succeed().facts()["run_type"] == "scheduled"
     summary = scheduled.xcom("copy")
     assert (summary["status"], summary["records"]) == ("done", RECORDS)
-    extra = {key: summary[key] for key in ("records", "offsets", "files", "run_id")}
+    extra = {key: summary[key] for key in ("records", "offsets", "files", "dead_lettered", "run_id")}
     assert extra["offsets"] == {f"{pipeline.sink.topic}-{p}": RECORDS // PARTITIONS for p in range(PARTITIONS)}
 
     (triggered,) = pipeline.airflow.wait_for_runs(f"{pipeline.dag_id}-next", 1)

@@ -88,7 +88,7 @@ def test_asset_event_carries_counts_and_offsets(dag_of: Callable[..., Any]) -> N
         event = session.query(AssetEvent).filter_by(source_run_id=dag_run.run_id).one()
         extra = dict(event.extra)
     assert extra.pop("run_id")
-    assert extra == {"records": 20, "files": 2, "offsets": {"meetups-0": 10, "meetups-1": 10}}
+    assert extra == {"records": 20, "files": 2, "dead_lettered": 0, "offsets": {"meetups-0": 10, "meetups-1": 10}}
 
 
 def test_progress_and_plan_are_in_the_log(dag_of: Callable[..., Any], capfd: pytest.CaptureFixture[str]) -> None:

@@ -100,7 +100,9 @@ def test_run_at_the_service_returns_what_a_run_in_the_slot_returns(
     assert (summary["records"], summary["offsets"]) == (20, {"meetups-0": 10, "meetups-1": 10})
     with create_session() as session:
         event = session.query(AssetEvent).filter_by(source_run_id=dag_run.run_id).one()
-        assert dict(event.extra) == {name: summary[name] for name in ("records", "files", "offsets", "run_id")}
+        assert dict(event.extra) == {
+            name: summary[name] for name in ("records", "files", "dead_lettered", "offsets", "run_id")
+        }
     assert events[-1]["event"] == "end" and events[-1]["report"]["run_id"] == summary["run_id"]
     printed = "".join(capfd.readouterr())
     assert "Up to 20 records of 2 partitions in 1 task." in printed

@@ -81,7 +81,7 @@ def test_attempt_that_finishes_the_run_of_a_killed_one_tells_its_counts(
     assert (summary["recovered_records"], summary["recovered_files"]) == (20, 2)
     with create_session() as session:
         extra = dict(session.query(AssetEvent).filter_by(source_run_id=run.run_id).one().extra)
-    assert extra == {"records": 20, "files": 2, "offsets": offsets, "run_id": summary["run_id"]}
+    assert extra == {"records": 20, "files": 2, "dead_lettered": 0, "offsets": offsets, "run_id": summary["run_id"]}
     printed = "".join(capfd.readouterr())
     assert "nothing to copy" in printed and "was finished first: 20 records in 2 files." in printed
     assert f"run {summary['recovered_run_id']} was finished first: 20 records" in printed.partition("TOLD")[2]
