@@ -188,7 +188,8 @@ def _place(fields: Mapping[str, Any]) -> DagPlace | None:
         file = PurePosixPath(worker).name if isinstance(worker, str) else None
         conn_id = str(brokers or shared or file or kafka or "")
     topic = given.get(RUNS_TOPIC)
-    name = f"{conn_id}:{topic}" if topic else conn_id
+    # It is one segment of an address, and brokers may be written with a scheme: SSL://broker:9093.
+    name = (f"{conn_id}:{topic}" if topic else conn_id).replace("/", "_")
     return DagPlace(name, conn_id, own, kafka, shared) if conn_id else None
 
 

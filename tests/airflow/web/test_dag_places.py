@@ -21,6 +21,10 @@ NAMED = {
     "worker": (f"ConnectorOperator(task_id='a', config={COPY}, worker_conn_id='two')", ["two"]),
     "both": (f"ConnectorOperator(task_id='a', config={COPY}, kafka_conn_id='one', worker_conn_id='two')", ["one"]),
     "brokers": (f"ConnectorOperator(task_id='a', config={COPY}, worker={{'bootstrap.servers': 'b:9'}})", ["b:9"]),
+    "brokers with a scheme": (
+        f"ConnectorOperator(task_id='a', config={COPY}, worker={{'bootstrap.servers': 'SSL://b:9'}})",
+        ["SSL:__b:9"],
+    ),
     "runs topic": (
         f"ConnectorOperator(task_id='a', config={COPY}, worker={{'runs.storage.topic': 'r'}})",
         ["kafka_default:r"],
