@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from airflow_connect.ui.overview.details import DeadLetters, FullRun
     from airflow_connect.ui.overview.model import Overview
     from airflow_connect.ui.overview.retention import Deadline
+    from airflow_connect.ui.web.dag_tasks import DagTask
 
 Config = Mapping[str, str | None]
 _Value = TypeVar("_Value")
@@ -82,6 +83,16 @@ class Console:
             return plan_connector(self._spec(conn_id, config))
 
         return self._detail(("plan", conn_id, name, _mark(config)), conn_id, ask)
+
+    def dag_task(self, conn_id: str, dag_id: str, task_id: str, connector: str) -> Seen[DagTask]:
+        """The task of a DAG that runs a connector."""
+
+        def ask() -> DagTask:
+            from airflow_connect.ui.web.dag_tasks import read_task
+
+            return read_task(dag_id, task_id, connector)
+
+        return self._detail(("task", dag_id, task_id, connector), conn_id, ask)
 
     def registered(self, conn_id: str, name: str, *, now: bool = False) -> Seen[Registered]:
         """A registered configuration and the offset of its record; `now`: as it is, if Kafka answers in time."""

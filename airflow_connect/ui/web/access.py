@@ -78,6 +78,12 @@ class Visitor:
         entity: Any = DagAccessEntity.RUN
         return bool(manager.is_authorized_dag(method="POST", access_entity=entity, details=details, user=self.user))
 
+    def may_see_code(self, dag_id: str) -> bool:
+        """Whether the user may see how a DAG is written. May ask a server: do not call it in the event loop."""
+        entity: Any = DagAccessEntity.CODE
+        details, manager = DagDetails(id=dag_id), get_auth_manager()
+        return bool(manager.is_authorized_dag(method="GET", access_entity=entity, details=details, user=self.user))
+
     async def refuse_without(self, right: Right, conn_id: str) -> None:
         """Refuse the request if the user lacks the right.
 

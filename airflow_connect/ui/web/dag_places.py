@@ -146,14 +146,18 @@ def _newest_versions() -> Any:
 
 def places_of(serialized: Mapping[str, Any]) -> Iterator[DagPlace]:
     """The places of one DAG, one for each task that has one; `serialized`: as Airflow keeps it."""
+    for _, fields in fields_of_tasks(serialized):
+        place = _place(fields)
+        if place is not None:
+            yield place
+
+
+def fields_of_tasks(serialized: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Id and templated fields of each task of this package; a mapped one comes once for each of its instances."""
     for entry in serialized.get("dag", {}).get("tasks", ()):
         task = _plain(entry)
-        if not _OWN_FIELDS.issubset(task.get("template_fields", ())):
-            continue
-        for fields in _fields_of(task):
-            place = _place(fields)
-            if place is not None:
-                yield place
+        if _OWN_FIELDS.issubset(task.get("template_fields", ())):
+            yield from ((str(task["task_id"]), fields) for fields in _fields_of(task))
 
 
 def _fields_of(task: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -166,8 +170,8 @@ def _fields_of(task: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     own = expanded.get("value")
     if expanded.get("type") == "list-of-dicts" and isinstance(own, list):
         yield from ({**shared, **each} for each in own if isinstance(each, Mapping))
-    elif isinstance(own, Mapping) and isinstance(own.get("kafka_conn_id"), list):
-        yield from ({**shared, "kafka_conn_id": each} for each in own["kafka_conn_id"])
+    elif isinstance(own, Mapping) and len(own) == 1 and isinstance(each_of := next(iter(own.values())), list):
+        yield from ({**shared, next(iter(own)): each} for each in each_of)
     else:
         yield shared
 
@@ -175,13 +179,13 @@ def _fields_of(task: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def _place(fields: Mapping[str, Any]) -> DagPlace | None:
     """The place that a task names; None: only the running task knows it, because of a template."""
     worker, kafka, shared = (fields.get(name) for name in ("worker", "kafka_conn_id", "worker_conn_id"))
-    if any(_is_open(value) for value in (worker, kafka, shared)):
+    if any(is_template(value) for value in (worker, kafka, shared)):
         return None
     given = worker if isinstance(worker, Mapping) else {}
     brokers = given.get(BOOTSTRAP_SERVERS)
-    if any(_is_open(given.get(key)) for key in (BOOTSTRAP_SERVERS, RUNS_TOPIC)):
+    if any(is_template(given.get(key)) for key in (BOOTSTRAP_SERVERS, RUNS_TOPIC)):
         return None
-    own = {key: value for key, value in given.items() if not _is_open(value)} if given else worker
+    own = {key: value for key, value in given.items() if not is_template(value)} if given else worker
     if kafka not in (None, DEFAULT_KAFKA_CONN_ID):
         conn_id = str(kafka)
     else:
@@ -193,7 +197,8 @@ def _place(fields: Mapping[str, Any]) -> DagPlace | None:
     return DagPlace(name, conn_id, own, kafka, shared) if conn_id else None
 
 
-def _is_open(value: Any) -> bool:
+def is_template(value: Any) -> bool:
+    """Whether only the running task knows a value."""
     return isinstance(value, str) and any(mark in value for mark in _TEMPLATE)
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
-from tests.airflow.ui.conftest import ORIGIN
+from tests.airflow.ui.conftest import CONN_ID, ORIGIN
 from tests.airflow.ui.test_pages import LIST, BrowserOf, complete, last_entry, names_of, text_of
-from tests.support.copies.showcase import DAG_ORIGIN, HEALTHY, OF_DAG, PAUSED, Showcase
+from tests.support.copies.showcase import DAG_ORIGIN, HEALTHY, OF_DAG, PAUSED, SECRET, Showcase
 from tests.support.kept_dags import forget_dag, keep_dag
 
 pytestmark = pytest.mark.integration
@@ -46,6 +47,42 @@ def test_connectors_of_dags_are_shown_without_any_setting(
         assert "50 records" in text_of(run.text) or "Reading the history" in text_of(run.text)
     finally:
         forget_dag(f"shown-{topic}")
+
+
+@pytest.fixture
+def new_pages(tokens: dict[str, str]) -> Callable[[], TestClient]:
+    """Pages that remember nothing, for a viewer: `new_pages()`."""
+    from airflow_connect.ui.pages.app import create_app
+
+    return lambda: TestClient(create_app(), base_url=ORIGIN, cookies={"_token": tokens["viewer"]})
+
+
+@pytest.mark.parametrize("is_file", [False, True], ids=["config", "file"])
+def test_connector_of_a_dag_shows_its_configuration_and_its_plan(
+    new_pages: Callable[[], TestClient], showcase: Showcase, tmp_path: Path, is_file: bool
+) -> None:
+    config = {**showcase.config(OF_DAG), "some.password": SECRET}
+    (tmp_path / "orders.json").write_text(json.dumps(config))
+    given = f"config_file={str(tmp_path / 'orders.json')!r}" if is_file else f"config={config!r}"
+    keep_dag(tmp_path, DAG_OF_PAGES.format(dag_id="nightly", topic="x").replace('config_file="orders.json"', given))
+    page = complete(new_pages(), f"/{CONN_ID}/connector", "Nothing: everything is copied.", name=OF_DAG)
+    assert f"Task copy of DAG nightly , in {tmp_path}/dag.py, line 6." in text_of(page)
+    assert "flush.size" in page and SECRET not in page
+    forget_dag("nightly")
+
+
+def test_template_of_a_dag_is_shown_and_its_plan_is_not(
+    new_pages: Callable[[], TestClient], showcase: Showcase, tmp_path: Path
+) -> None:
+    config = {**showcase.config(OF_DAG), "flush.size": "{{ var.value.size }}"}
+    source = DAG_OF_PAGES.format(dag_id="nightly", topic="x")
+    keep_dag(tmp_path, source.replace('config_file="orders.json"', f"config={config!r}"))
+    page = complete(new_pages(), f"/{CONN_ID}/connector", "flush.size is a template", name=OF_DAG)
+    assert "{{ var.value.size }}" in html.unescape(page)
+    keep_dag(tmp_path, source.replace('config_file="orders.json"', "config={'name': 'other'}"))
+    told = "Only the running task copy of DAG nightly knows the configuration of nightly-meetups."
+    complete(new_pages(), f"/{CONN_ID}/connector", told, name=OF_DAG)
+    forget_dag("nightly")
 
 
 def test_registered_connector_is_asked_to_run_now(browser_of: BrowserOf, showcase: Showcase) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.documents.run import Plan
 from airflow_connect.runtime.reporting.texts import format_bytes, format_count, format_seconds, plural
@@ -16,6 +16,10 @@ from airflow_connect.ui.pages.views.hiding import shown_config
 from airflow_connect.ui.pages.views.listing import badge
 from airflow_connect.ui.pages.views.running import running_of
 
+if TYPE_CHECKING:
+    from airflow_connect.ui.pages.asking import Config
+    from airflow_connect.ui.web.dag_tasks import DagTask
+
 MOST_PARTITIONS = 100
 
 
@@ -28,7 +32,9 @@ def page(call: Call) -> str:
         return render("connector.html", **values, connector=None)
     longest = sorted(connector.positions, key=lambda p: (-p.lag, p.topic, p.partition))[:MOST_PARTITIONS]
     now_ms = seen.value.at_ms if seen.value else 0
-    letters, plan = _letters(call, connector), _plan(call, connector)
+    task = _dag_task(call, connector)
+    config = connector.config if task is None or task.value is None else task.value.config
+    letters, plan = _letters(call, connector), _plan(call, connector, config, task)
     return render(
         "connector.html",
         **values,
@@ -40,7 +46,8 @@ def page(call: Call) -> str:
         may_run=call.may_run(connector),
         running=running_of(connector),
         rendered=_rendered(connector),
-        config=config_rows(connector),
+        config=sorted(shown_config(config or {}).items()),
+        task=task,
         changes=changed_rows(connector),
         letters=letters,
         histogram=_histogram(letters),
@@ -68,9 +75,13 @@ def _rendered(connector: Connector) -> tuple[str, ...]:
 # --- configuration -----------------------------------------------------------------------------------------------
 
 
-def config_rows(connector: Connector) -> list[tuple[str, str]]:
-    """The configuration: references as written, secrets hidden."""
-    return sorted(shown_config(connector.config or {}).items())
+def _dag_task(call: Call, connector: Connector) -> Seen[DagTask] | None:
+    """The task that has run the connector last, for a user who may see how its DAG is written; None: there is none."""
+    origin = next((run.origin for run in connector.runs if run.origin.get("dag_id")), {})
+    dag_id, task_id = origin.get("dag_id", ""), origin.get("task_id", "")
+    if connector.is_registered or not task_id or not call.visitor.may_see_code(dag_id):
+        return None
+    return call.console.dag_task(call.conn_id, dag_id, task_id, connector.name)
 
 
 def changed_rows(connector: Connector) -> list[tuple[str, str, str]]:
@@ -103,10 +114,11 @@ def _histogram(letters: Seen[Any] | None) -> list[tuple[str, str, int, object]]:
     ]
 
 
-def _plan(call: Call, connector: Connector) -> Seen[Plan] | None:
-    if connector.config is None:
+def _plan(call: Call, connector: Connector, config: Config | None, task: Seen[DagTask] | None) -> Seen[Plan] | None:
+    """The plan of the next run; None: its configuration is not known."""
+    if config is None or (task is not None and task.value is not None and task.value.templates):
         return None
-    return call.console.plan(call.conn_id, connector.name, connector.config)
+    return call.console.plan(call.conn_id, connector.name, config)
 
 
 def forecast(connector: Connector, plan: Plan) -> list[tuple[str, str]]:
