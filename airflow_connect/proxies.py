@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -39,7 +40,8 @@ class Proxy:
         parts = urlsplit(self.url)
         user = self.user or unquote(parts.username or "")
         password = self.password or unquote(parts.password or "")
-        headers = urllib3.make_headers(proxy_basic_auth=f"{user}:{password}") if user else None
+        login = b64encode(f"{user}:{password}".encode()).decode()  # Of urllib3's own helper a password is Latin-1.
+        headers = {"proxy-authorization": f"Basic {login}"} if user else None
         return urllib3.ProxyManager(
             f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}", proxy_headers=headers, **options
         )

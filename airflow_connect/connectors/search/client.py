@@ -192,10 +192,8 @@ def _pool(config: ConnectionConfig, node: NodeConfig) -> Any:
         options["ssl_context"] = config.tls
         if not config.tls.check_hostname:
             options["assert_hostname"] = False
-    if config.proxy:
-        headers = {"proxy-authorization": config.proxy_authorization} if config.proxy_authorization else {}
-        manager = urllib3.ProxyManager(config.proxy, proxy_headers=headers, **options)
-        return _ProxiedPool(manager, f"{node.scheme}://{_bracketed(node.host)}:{node.port}")
+    if config.proxy is not None:
+        return _ProxiedPool(config.proxy.manager(**options), f"{node.scheme}://{_bracketed(node.host)}:{node.port}")
     pool_class: Any = urllib3.HTTPSConnectionPool if node.scheme == "https" else urllib3.HTTPConnectionPool
     return pool_class(node.host, node.port, **options)
 

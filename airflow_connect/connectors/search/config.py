@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from airflow_connect.connectors.search import keys
 from airflow_connect.connectors.search.conflicts import Versions
 from airflow_connect.connectors.search.keys import SearchKeys
+from airflow_connect.proxies import Proxy
 from airflow_connect.registry.tls import tls_context
 from airflow_connect.retrying import Backoff, Jitter
 
@@ -35,8 +36,7 @@ class ConnectionConfig:
     Attributes:
         nodes: at least one.
         authorization: value of the header, or "".
-        proxy: URL of the proxy, or "".
-        proxy_authorization: value of the header for the proxy, or "".
+        proxy: None: there is none.
         connect_timeout_s: None: no limit but that of the operating system.
         read_timeout_s: how long an answer is waited for.
         tls: for https.
@@ -45,8 +45,7 @@ class ConnectionConfig:
 
     nodes: tuple[NodeAddress, ...]
     authorization: str = field(repr=False)
-    proxy: str
-    proxy_authorization: str = field(repr=False)
+    proxy: Proxy | None
     compresses: bool
     connect_timeout_s: float | None
     read_timeout_s: float
@@ -70,8 +69,7 @@ class ConnectionConfig:
         return cls(
             nodes=tuple(dict.fromkeys(_address(url, is_secure=is_secure) for url in urls)),
             authorization=_authorization(config),
-            proxy=f"http://{config.proxy_host}:{config.proxy_port}" if config.proxy_host else "",
-            proxy_authorization=_proxy_authorization(config),
+            proxy=_proxy(config),
             compresses=config.compresses,
             connect_timeout_s=config.connect_timeout_ms / 1000 or None,
             # Without a limit of its own a request may take as long as all of them: it must not outlive its task.
@@ -173,10 +171,12 @@ def _authorization(config: SearchKeys) -> str:
     return _basic(config.username, config.password.value)
 
 
-def _proxy_authorization(config: SearchKeys) -> str:
-    if not config.proxy_username or config.proxy_password is None:
-        return ""
-    return _basic(config.proxy_username, config.proxy_password.value)
+def _proxy(config: SearchKeys) -> Proxy | None:
+    if not config.proxy_host:
+        return None
+    user, password = config.proxy_username, config.proxy_password
+    login = (user, password.value) if user and password is not None else ()
+    return Proxy(f"http://{config.proxy_host}:{config.proxy_port}", *login)
 
 
 def _basic(username: str, password: str) -> str:

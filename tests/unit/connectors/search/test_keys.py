@@ -7,6 +7,7 @@ import pytest
 from airflow_connect.connectors.search.config import SearchSinkConfig
 from airflow_connect.connectors.search.targets import index_name, stream_name
 from airflow_connect.errors import ConfigError
+from airflow_connect.proxies import Proxy
 
 BASE = {"name": "s", "connector.class": "ElasticsearchSink", "topics": "t", "connection.url": "http://h:9200"}
 
@@ -71,5 +72,4 @@ def test_secrets_are_in_no_text_of_the_configuration():
     raw = BASE | {"connection.username": "joe", "connection.password": "hidden-word"}
     config = SearchSinkConfig.from_config(raw | {"proxy.host": "p", "proxy.username": "u", "proxy.password": "hush"})
     assert "hidden-word" not in repr(config) and "hush" not in repr(config)
-    assert config.connection.proxy == "http://p:8080"
-    assert config.connection.proxy_authorization == "Basic dTpodXNo"
+    assert config.connection.proxy == Proxy("http://p:8080", "u", "hush")
