@@ -324,7 +324,9 @@ class SinkConnector(Connector):
         """
         return {}
 
-    def kept_offsets(self, topic_ids: Mapping[TopicPartition, str], last_run_id: str) -> Mapping[TopicPartition, int]:
+    def kept_offsets(
+        self, topic_ids: Mapping[TopicPartition, str], last_run_id: str, kept: Mapping[str, Any]
+    ) -> Mapping[TopicPartition, int]:
         """Offsets in the target, of a sink that stores them with its records, if the target was set back.
 
         A database that is restored from a backup lacks records that were committed to Kafka. Where the result is less
@@ -334,9 +336,10 @@ class SinkConnector(Connector):
         Args:
             topic_ids: the partitions, with the id of each topic ("": the brokers have none).
             last_run_id: of the last run that has begun to copy.
+            kept: the document that earlier runs kept (`state_after`); {} if there is none.
 
         Returns:
-            The offsets that the target has; {} if it is in the state in which that run left it.
+            The offsets that the target has, of the partitions that it had further when a run ended.
 
         Raises:
             ConnectError: the target refused, or did not answer.

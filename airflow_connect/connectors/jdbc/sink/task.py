@@ -15,6 +15,7 @@ from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
 from airflow_connect.connectors.jdbc.sink.executing import ChunkExecutor
 from airflow_connect.connectors.jdbc.sink.fields import fields_of, inferred_schema
 from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
+from airflow_connect.connectors.jdbc.sink.left import NEXT_OFFSET, left_by_runs
 from airflow_connect.connectors.jdbc.sink.statements.dialects import statements_of
 from airflow_connect.connectors.jdbc.sink.tables import Tables
 from airflow_connect.connectors.jdbc.sink.values import Binding
@@ -103,7 +104,15 @@ class JdbcSinkTask(SinkTask):
         assert self._config is not None and self._writer is not None
         starts = {r.topic_partition: r.start for r in self.context.ranges}
         taken = self._writer.take_over({partition: starts[partition] for partition in sorted(partitions)})
+        left = left_by_runs(self.context.run.state)
         for partition, found in taken.items():
+            if partition in left and found.next_offset and self._writer.is_new(partition):
+                self.context.note(
+                    f"{self._config.offsets_table} had no offset of {partition}, although earlier runs have written its"
+                    f" records up to {left[partition]}: the database is another one, or in an earlier state. This run"
+                    f" writes {partition} from offset {found.next_offset} on. If the records before are not in the"
+                    " database, set the offsets of the connector back, to write them again."
+                )
             if self._config.tolerates:
                 # Read again what a run has written that died before it committed: its dead letters died with it.
                 self._resumed[partition] = found
@@ -160,6 +169,12 @@ class JdbcSinkTask(SinkTask):
         batch, self._batch = self._batch, Batch()
         self._writer.write(batch)
         return ()
+
+    def details(self, partition: TopicPartition) -> dict[str, Any]:
+        """The offset that is in the database now: the next run notices if it is less then."""
+        assert self._writer is not None
+        position = self._writer.position(partition)
+        return {} if position is None else {NEXT_OFFSET: position.next_offset}
 
     def abort(self) -> None:
         """Drop what waits; what was committed is found by the next run."""
