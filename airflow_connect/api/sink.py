@@ -384,11 +384,19 @@ class SinkConnector(Connector):
         """
         return Splitting(f"{type(self).__name__} does not allow it")
 
-    def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]) -> bool:
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None], topic_ids: Mapping[str, str]
+    ) -> bool:
         """Called before offsets of the consumer group are set, or deleted (None), while no run is active (KIP-875).
 
         The sink must update its own record of the offsets, if it keeps one. Called on a new object, without `start`;
         must be idempotent.
+
+        Args:
+            config: of the connector.
+            offsets: the offset of each partition from now on; None forgets it.
+            topic_ids: id of each topic ("": the brokers have none). Another Kafka cluster may have a connector and a
+                topic with the same names.
 
         Returns:
             Whether the sink has checked and accepted the request; False makes no promise.

@@ -117,7 +117,9 @@ class JdbcSinkConnector(SinkConnector):
             if not is_recreated
         )
 
-    def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]) -> bool:
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None], topic_ids: Mapping[str, str]
+    ) -> bool:
         """Set the offsets in the database, too: records after them are written again.
 
         Raises:
@@ -136,7 +138,7 @@ class JdbcSinkConnector(SinkConnector):
                 prepare(connection)
                 with single_statements(connection):
                     table.ensure(connection)
-                table.alter(connection, offsets)
+                table.alter(connection, offsets, topic_ids)
         return True
 
 

@@ -191,8 +191,15 @@ class OffsetsTable:
                     return int(seen) + 1
         raise self._busy()
 
-    def alter(self, connection: Connection, offsets: Mapping[TopicPartition, int | None]) -> None:
+    def alter(
+        self,
+        connection: Connection,
+        offsets: Mapping[TopicPartition, int | None],
+        topic_ids: Mapping[str, str],
+    ) -> None:
         """Set offsets as an operator wants them; None forgets a partition.
+
+        Only those of these topics: a connector of the same name on another Kafka cluster may share the table.
 
         It begins an epoch, as a run does: one that has planned with the old offsets can no longer write.
         """
@@ -204,13 +211,8 @@ class OffsetsTable:
             connection.execute(update(self._table).where(claim).values(epoch=columns.epoch + 1))
             epoch = connection.execute(select(columns.epoch).where(claim)).scalar_one_or_none() or 0
             for partition, offset in sorted(offsets.items()):
-                chosen = select(columns.place).where(
-                    (columns.connector == self._connector)
-                    & (columns.topic == partition.topic)
-                    & (columns.kafka_partition == partition.partition)
-                )
                 # By the primary key: a search that changes rows would lock those of all connectors in MySQL.
-                where = columns.place.in_(connection.execute(chosen).scalars().all())
+                where = columns.place == self._place(*partition, topic_ids.get(partition.topic, ""))
                 if offset is None:
                     connection.execute(delete(self._table).where(where))
                 else:
