@@ -177,3 +177,14 @@ def test_fields_that_share_a_column_are_named(database, creates):
     assert len(told) == (0 if keeps_case else 1)
     assert all("The fields Note and note of the record belong to the same column note" in text for text in told)
     assert database.rows("SELECT n FROM orders ORDER BY n") == ([(1,), (2,)] if keeps_case else [(2,)])
+
+
+def test_copy_of_rows_is_not_taken_for_one_that_left_some_out(postgresql_database):
+    """A sequence also counts the rows of attempts that were rolled back."""
+    database = postgresql_database
+    database.execute(
+        "CREATE SEQUENCE attempts",
+        "CREATE TABLE orders (n INTEGER NOT NULL, attempt BIGINT NOT NULL DEFAULT nextval('attempts'))",
+    )
+    SinkRun(database, batch_size="200").write(records(*({"n": n} for n in range(400))))
+    assert database.rows("SELECT count(*), max(attempt) FROM orders") == [(400, 400)]
