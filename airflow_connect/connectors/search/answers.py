@@ -127,8 +127,9 @@ def _is_item(item: Any) -> bool:
     if result.get("error") is not None:
         return isinstance(result["error"], dict)
     # A deletion of a document that does not exist has the status 404, but no error.
-    is_written = HTTPStatus.OK <= result["status"] < HTTPStatus.MULTIPLE_CHOICES
-    return is_written or (operation == "delete" and result["status"] == HTTPStatus.NOT_FOUND)
+    status: int = result["status"]
+    is_written = HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES
+    return is_written or (operation == "delete" and status == HTTPStatus.NOT_FOUND)
 
 
 def _judge_item(
