@@ -329,14 +329,12 @@ class SinkConnector(Connector):
     ) -> Mapping[TopicPartition, int]:
         """Offsets in the target, of a sink that stores them with its records, if the target was set back.
 
-        A database that is restored from a backup lacks records that were committed to Kafka. Where the result is less
-        than the group's offset, the run writes the records in between again. Called if there is something to copy and
-        an earlier run has committed offsets.
+        A restored database lacks records that were committed to Kafka. Where the result is less than the group's
+        offset, the run writes them again. Called if there is something to copy and a run has committed offsets.
 
         Args:
             topic_ids: the partitions, with the id of each topic ("": the brokers have none).
-            last_run_id: of the last run that has begun to copy.
-            kept: the document that earlier runs kept (`state_after`); {} if there is none.
+            last_run_id, kept: the last run that has begun to copy; the document of the last commit, or {}.
 
         Returns:
             The offsets that the target has, of the partitions that it had further when a run ended.
@@ -389,14 +387,8 @@ class SinkConnector(Connector):
     ) -> bool:
         """Called before offsets of the consumer group are set, or deleted (None), while no run is active (KIP-875).
 
-        The sink must update its own record of the offsets, if it keeps one. Called on a new object, without `start`;
-        must be idempotent.
-
-        Args:
-            config: of the connector.
-            offsets: the offset of each partition from now on; None forgets it.
-            topic_ids: id of each topic ("": the brokers have none). Another Kafka cluster may have a connector and a
-                topic with the same names.
+        The sink must update its own record of the offsets, if it keeps one, by the ids of the topics: another cluster
+        may have the same names. Called on a new object, without `start`; must be idempotent.
 
         Returns:
             Whether the sink has checked and accepted the request; False makes no promise.

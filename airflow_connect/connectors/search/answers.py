@@ -100,17 +100,21 @@ def judge(server: str, target: str, body: Any, count: int, where: Callable[[int]
         UnavailableError: the answer is no JSON, such as one that ends in the middle.
     """
     verdict = Verdict()
-    asked = f"{server} answered a bulk request of {count} documents for {target}"
     if not isinstance(body, dict):
         # HTTP does not always tell that an answer was cut: not if the end of the connection is its end.
         raise UnavailableError(
-            f"{asked} with something that is not JSON, or with the first part of it.",
+            f"{server} answered a bulk request of {count} documents for {target} with something that is not JSON, or"
+            " with the first part of it.",
             code="search.answer",
             suggestion=_CHECK_URL,
         )
     items = body.get("items")
     if not isinstance(items, Sequence) or len(items) != count or not all(map(_is_item, items)):
-        raise SearchError(f"{asked} with something else.", code="search.answer", suggestion=_CHECK_URL)
+        raise SearchError(
+            f"{server} answered a bulk request of {count} documents for {target} with something else.",
+            code="search.answer",
+            suggestion=_CHECK_URL,
+        )
     for position, item in enumerate(items):
         ((operation, result),) = item.items()
         _judge_item(verdict, position, operation, result, target, where)
