@@ -324,19 +324,20 @@ class SinkConnector(Connector):
         """
         return {}
 
-    def kept_offsets(self, topic_ids: Mapping[TopicPartition, str], last_run_id: str) -> Mapping[TopicPartition, int]:
+    def kept_offsets(
+        self, topic_ids: Mapping[TopicPartition, str], last_run_id: str, kept: Mapping[str, Any]
+    ) -> Mapping[TopicPartition, int]:
         """Offsets in the target, of a sink that stores them with its records, if the target was set back.
 
-        A database that is restored from a backup lacks records that were committed to Kafka. Where the result is less
-        than the group's offset, the run writes the records in between again. Called if there is something to copy and
-        an earlier run has committed offsets.
+        A restored database lacks records that were committed to Kafka. Where the result is less than the group's
+        offset, the run writes them again. Called if there is something to copy and a run has committed offsets.
 
         Args:
             topic_ids: the partitions, with the id of each topic ("": the brokers have none).
-            last_run_id: of the last run that has begun to copy.
+            last_run_id, kept: the last run that has begun to copy; the document of the last commit, or {}.
 
         Returns:
-            The offsets that the target has; {} if it is in the state in which that run left it.
+            The offsets that the target has, of the partitions that it had further when a run ended.
 
         Raises:
             ConnectError: the target refused, or did not answer.
@@ -381,11 +382,13 @@ class SinkConnector(Connector):
         """
         return Splitting(f"{type(self).__name__} does not allow it")
 
-    def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]) -> bool:
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None], topic_ids: Mapping[str, str]
+    ) -> bool:
         """Called before offsets of the consumer group are set, or deleted (None), while no run is active (KIP-875).
 
-        The sink must update its own record of the offsets, if it keeps one. Called on a new object, without `start`;
-        must be idempotent.
+        The sink must update its own record of the offsets, if it keeps one, by the ids of the topics: another cluster
+        may have the same names. Called on a new object, without `start`; must be idempotent.
 
         Returns:
             Whether the sink has checked and accepted the request; False makes no promise.

@@ -39,6 +39,8 @@ DIALECTS = {
 """Confluent's names of dialects, and SQLAlchemy's names of the databases."""
 
 DEFAULT_CREDENTIALS = "io.confluent.connect.jdbc.util.DefaultJdbcCredentialsProvider"
+DEFAULT_OFFSETS_TABLE = "airflow_connect_offsets"
+"""Where the sink keeps its offsets; the source does not copy it."""
 GROUP = "Database"
 
 

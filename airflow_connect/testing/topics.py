@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition as Position
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.devstack.topic_data import create_topic
-from airflow_connect.kafka.admin import consumer_group
+from airflow_connect.kafka.admin import consumer_group, new_topics
 from airflow_connect.kafka.clients.short_lived import Admin, admin_client
 
 TIMEOUT_S = 60.0
@@ -90,6 +90,10 @@ class Topics:
         """Committed offsets of a group, by partition."""
         tps = [TopicPartition(topic, number) for number in range(partitions)]
         return {tp.partition: o for tp, o in consumer_group.read_committed_offsets(self._admin, group, tps).items()}
+
+    def topic_id(self, topic: str) -> str:
+        """Kafka's id of a topic."""
+        return new_topics.topic_id(self._admin, topic)
 
     def set_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Set the offsets of a group without members, as an operator does."""

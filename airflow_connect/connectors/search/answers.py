@@ -14,10 +14,11 @@ from airflow_connect.connectors.search.conflicts import (
     NOTHING_DELETED,
     conflicting_version,
 )
-from airflow_connect.errors import DataError, SearchError
+from airflow_connect.errors import DataError, SearchError, UnavailableError
 
 _LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.BAD_GATEWAY,
           HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)  # fmt: skip
+_CHECK_URL = "Check that connection.url is a search server, and what is in between."
 _NOT_ABOUT_DOCUMENTS = {
     "index_closed_exception": "Open the index.",
     "invalid_index_name_exception": "Rename the topic by a transformation such as RegexRouter, or map it to an index.",
@@ -96,16 +97,23 @@ def judge(server: str, target: str, body: Any, count: int, where: Callable[[int]
 
     Raises:
         SearchError: the index does not work, or the answer is none to this request.
+        UnavailableError: the answer is no JSON, such as one that ends in the middle.
     """
     verdict = Verdict()
-    items = body.get("items") if isinstance(body, dict) else None
-    if items is None and isinstance(body, dict) and body.get("errors") is False:
-        return verdict
-    if not isinstance(items, Sequence) or len(items) != count:
+    if not isinstance(body, dict):
+        # HTTP does not always tell that an answer was cut: not if the end of the connection is its end.
+        raise UnavailableError(
+            f"{server} answered a bulk request of {count} documents for {target} with something that is not JSON, or"
+            " with the first part of it.",
+            code="search.answer",
+            suggestion=_CHECK_URL,
+        )
+    items = body.get("items")
+    if not isinstance(items, Sequence) or len(items) != count or not all(map(_is_item, items)):
         raise SearchError(
             f"{server} answered a bulk request of {count} documents for {target} with something else.",
             code="search.answer",
-            suggestion="Check that connection.url is a search server, and what is in between.",
+            suggestion=_CHECK_URL,
         )
     for position, item in enumerate(items):
         ((operation, result),) = item.items()
@@ -113,11 +121,26 @@ def judge(server: str, target: str, body: Any, count: int, where: Callable[[int]
     return verdict
 
 
+def _is_item(item: Any) -> bool:
+    """Whether it says what became of a document: `{operation: {"status": ..., "error": {...}}}`."""
+    if not isinstance(item, dict) or len(item) != 1:
+        return False
+    ((operation, result),) = item.items()
+    if not isinstance(result, dict) or not isinstance(result.get("status"), int):
+        return False
+    if result.get("error") is not None:
+        return isinstance(result["error"], dict)
+    # A deletion of a document that does not exist has the status 404, but no error.
+    status: int = result["status"]
+    is_written = HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES
+    return is_written or (operation == "delete" and status == HTTPStatus.NOT_FOUND)
+
+
 def _judge_item(
     verdict: Verdict, position: int, operation: str, result: Any, target: str, where: Callable[[int], str]
 ) -> None:
     status, error = result["status"], result.get("error")
-    if error is None:  # A deletion of a document that does not exist has the status 404, but no error.
+    if error is None:
         # An update that changes nothing is a noop as well; a write is one only if a pipeline drops the document.
         if result.get("result") == "noop" and operation in ("index", "create"):
             verdict.conflicts.append((position, DROPPED))

@@ -94,8 +94,8 @@ class _Meaning(Enum):
     TAKEN = (
         "{records} NOT written to {target}, and counted as filtered, because the data stream has documents with these"
         " keys already. The first was {place}. A data stream keeps the first record of each id; set key.ignore=true to"
-        " write every record. If an earlier run was interrupted, some of these records may be the ones that it has"
-        " written."
+        " write every record. If an earlier run was interrupted, or a request was sent again because its answer was"
+        " lost, some of these records may be the ones that were written then."
     )
 
 

@@ -45,6 +45,8 @@ class ElasticsearchSinkConnector(SinkConnector):
         documents = SearchSinkConfig.from_config(self.config)
         return tuple(note for change in changes if (note := change_note(change, documents)))
 
-    def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]) -> bool:
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None], topic_ids: Mapping[str, str]
+    ) -> bool:
         """Accept every offset: documents keep none, and writing them again changes nothing."""
         return True

@@ -67,7 +67,8 @@ class SinkCase(ConnectorCase):
     def reset(self, offset: int) -> None:
         """Set every partition to `offset`, as an operator does, after asking the connector."""
         offsets = {TopicPartition(self.topic, number): offset for number in range(PARTITIONS)}
-        self.connector().alter_offsets(self.config(), offsets)
+        topic_ids = {self.topic: self.topics.topic_id(self.topic)}
+        self.connector().alter_offsets(self.config(), offsets, topic_ids)
         self.topics.set_offsets(f"connect-{self.name}", offsets)
 
     def check_order(self) -> None:

@@ -59,7 +59,7 @@ def test_connector_by_itself_has_sensible_defaults():
 
     assert mine.task_configs(2) == [{"k": "1"}, {"k": "1"}]
     assert [value.errors for value in Mine.validate({"k": "x"})] != [[]]
-    assert (Mine.delivery, mine.alter_offsets({}, {})) == (Delivery.AT_LEAST_ONCE, False)
+    assert (Mine.delivery, mine.alter_offsets({}, {}, {})) == (Delivery.AT_LEAST_ONCE, False)
     assert issubclass(Mine, Connector)
 
 

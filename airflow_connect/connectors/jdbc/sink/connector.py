@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.sink import Delivery, SinkConnector, TopicChange
+from airflow_connect.api.sink_state import PlannedState, StateAfter
 from airflow_connect.connectors.jdbc.sink import keys
 from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
+from airflow_connect.connectors.jdbc.sink.left import after, at_plan, left_by_runs
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
+    from airflow_connect.api.sink_state import CopiedRun, PlannedRun
 
 _EPOCH = "epoch"
 
@@ -69,8 +72,10 @@ class JdbcSinkConnector(SinkConnector):
                     epoch = offsets.claim(connection, self.context.run_id)
         return [{_EPOCH: str(epoch)}] * max_tasks
 
-    def kept_offsets(self, topic_ids: Mapping[TopicPartition, str], last_run_id: str) -> Mapping[TopicPartition, int]:
-        """The offsets in the database, unless the last run is the one that has claimed them.
+    def kept_offsets(
+        self, topic_ids: Mapping[TopicPartition, str], last_run_id: str, kept: Mapping[str, Any]
+    ) -> Mapping[TopicPartition, int]:
+        """The offsets in the database that are before those that earlier runs have left there.
 
         Raises:
             ConnectError: the database refused or did not answer.
@@ -87,7 +92,16 @@ class JdbcSinkConnector(SinkConnector):
             with database.failures(f"read the offsets in {config.offsets_table}"):
                 prepare(connection)
                 with single_statements(connection):
-                    return offsets.kept(connection, topic_ids, last_run_id)
+                    return offsets.set_back(connection, topic_ids, last_run_id, left_by_runs(kept))
+
+    def plan_state(self, run: PlannedRun) -> PlannedState:
+        """What earlier runs have left in the offsets table."""
+        known = at_plan(run)
+        return PlannedState(for_tasks=known, kept=None if known == run.kept else known)
+
+    def state_after(self, run: CopiedRun) -> StateAfter:
+        """The same with what this run has left there."""
+        return StateAfter(kept=after(run))
 
     def notes_on_changes(self, changes: Sequence[TopicChange]) -> Sequence[str]:
         """What becomes of rows whose key has moved to another partition, or is an offset of a topic that is gone."""
@@ -103,7 +117,9 @@ class JdbcSinkConnector(SinkConnector):
             if not is_recreated
         )
 
-    def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]) -> bool:
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None], topic_ids: Mapping[str, str]
+    ) -> bool:
         """Set the offsets in the database, too: records after them are written again.
 
         Raises:
@@ -122,7 +138,7 @@ class JdbcSinkConnector(SinkConnector):
                 prepare(connection)
                 with single_statements(connection):
                     table.ensure(connection)
-                table.alter(connection, offsets)
+                table.alter(connection, offsets, topic_ids)
         return True
 
 

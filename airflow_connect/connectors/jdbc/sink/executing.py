@@ -251,10 +251,11 @@ def _copy_rows(connection: Connection, table: str, columns: Sequence[str], rows:
     # SQLAlchemy doubles % in names for statements with parameters; COPY goes to the driver without any.
     statement = f"COPY {table} ({','.join(columns)}) FROM STDIN".replace("%%", "%")
     driver: Any = connection.connection.driver_connection
-    with driver.cursor() as cursor, cursor.copy(statement) as copy:
-        for row in rows:
-            copy.write_row(row)
-    return int(cursor.rowcount)
+    with driver.cursor() as cursor:
+        with cursor.copy(statement) as copy:
+            for row in rows:
+                copy.write_row(row)
+        return int(cursor.rowcount)  # Not after the cursor is closed: psycopg 3.3 then says -1.
 
 
 def _is_refused(error: Exception) -> bool:

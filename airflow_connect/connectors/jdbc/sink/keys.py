@@ -13,11 +13,10 @@ from airflow_connect.api.config.typed import KeyGroup, TypedConfig, TypedKey
 from airflow_connect.api.config.validators import EnumString, Lambda, Range
 from airflow_connect.api.config.values import invalid
 from airflow_connect.config.keys import sink as sink_keys
-from airflow_connect.databases.keys import connection_keys
+from airflow_connect.databases.keys import DEFAULT_OFFSETS_TABLE, connection_keys
 
 INSERT, UPSERT, UPDATE = "insert", "upsert", "update"
 NONE, KAFKA, RECORD_KEY, RECORD_VALUE = "none", "kafka", "record_key", "record_value"
-DEFAULT_OFFSETS_TABLE = "airflow_connect_offsets"
 TOPIC_PLACEHOLDER = "${topic}"
 KNOWN_TABLE_TYPES = ("TABLE", "PARTITIONED TABLE", "VIEW")
 _WRITES, _MAPPING, _DDL = KeyGroup("Writes"), KeyGroup("Data Mapping"), KeyGroup("DDL Support")

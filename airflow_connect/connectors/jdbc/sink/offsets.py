@@ -134,15 +134,23 @@ class OffsetsTable:
                 config_path=Keys.offsets_table.name,
             ) from None
 
-    def kept(
-        self, connection: Connection, topic_ids: Mapping[TopicPartition, str], last_run_id: str
+    def set_back(
+        self,
+        connection: Connection,
+        topic_ids: Mapping[TopicPartition, str],
+        last_run_id: str,
+        left: Mapping[TopicPartition, int],
     ) -> dict[TopicPartition, int]:
-        """The offsets of partitions that have one; {} if the last run is the one that has claimed the connector.
+        """The offsets of partitions that are before those that runs have left.
+
+        A partition that no run has left an offset of, because they were of an earlier release: its offset, unless the
+        last run is the one that has claimed the connector.
 
         Args:
             connection: in `single_statements`.
             topic_ids: the partitions, with the id of each topic.
             last_run_id: of the last run that has begun to copy.
+            left: the offsets that runs had left in the table when they ended.
         """
         from sqlalchemy import inspect, select
 
@@ -150,12 +158,13 @@ class OffsetsTable:
             return {}
         columns = self._table.c
         claimed = select(columns.run_id).where(columns.place == self._place("", -1, ""))
-        if connection.execute(claimed).scalar_one_or_none() == last_run_id:
-            return {}
+        is_as_claimed = connection.execute(claimed).scalar_one_or_none() == last_run_id
         found: dict[TopicPartition, int] = {}
         for partition, topic_id in topic_ids.items():
+            if partition not in left and is_as_claimed:
+                continue
             position = self.read(connection, partition, topic_id)
-            if position is not None:
+            if position is not None and (partition not in left or position.next_offset < left[partition]):
                 found[partition] = position.next_offset
         return found
 
@@ -182,8 +191,15 @@ class OffsetsTable:
                     return int(seen) + 1
         raise self._busy()
 
-    def alter(self, connection: Connection, offsets: Mapping[TopicPartition, int | None]) -> None:
+    def alter(
+        self,
+        connection: Connection,
+        offsets: Mapping[TopicPartition, int | None],
+        topic_ids: Mapping[str, str],
+    ) -> None:
         """Set offsets as an operator wants them; None forgets a partition.
+
+        Only those of these topics: a connector of the same name on another Kafka cluster may share the table.
 
         It begins an epoch, as a run does: one that has planned with the old offsets can no longer write.
         """
@@ -195,13 +211,8 @@ class OffsetsTable:
             connection.execute(update(self._table).where(claim).values(epoch=columns.epoch + 1))
             epoch = connection.execute(select(columns.epoch).where(claim)).scalar_one_or_none() or 0
             for partition, offset in sorted(offsets.items()):
-                chosen = select(columns.place).where(
-                    (columns.connector == self._connector)
-                    & (columns.topic == partition.topic)
-                    & (columns.kafka_partition == partition.partition)
-                )
                 # By the primary key: a search that changes rows would lock those of all connectors in MySQL.
-                where = columns.place.in_(connection.execute(chosen).scalars().all())
+                where = columns.place == self._place(*partition, topic_ids.get(partition.topic, ""))
                 if offset is None:
                     connection.execute(delete(self._table).where(where))
                 else:

@@ -15,6 +15,7 @@ from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
 from airflow_connect.connectors.jdbc.sink.executing import ChunkExecutor
 from airflow_connect.connectors.jdbc.sink.fields import fields_of, inferred_schema
 from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
+from airflow_connect.connectors.jdbc.sink.left import NEXT_OFFSET, left_by_runs
 from airflow_connect.connectors.jdbc.sink.statements.dialects import statements_of
 from airflow_connect.connectors.jdbc.sink.tables import Tables
 from airflow_connect.connectors.jdbc.sink.values import Binding
@@ -103,12 +104,34 @@ class JdbcSinkTask(SinkTask):
         assert self._config is not None and self._writer is not None
         starts = {r.topic_partition: r.start for r in self.context.ranges}
         taken = self._writer.take_over({partition: starts[partition] for partition in sorted(partitions)})
+        self._note_resumed(starts, taken)
         for partition, found in taken.items():
             if self._config.tolerates:
                 # Read again what a run has written that died before it committed: its dead letters died with it.
                 self._resumed[partition] = found
             elif found.next_offset > starts[partition]:
                 self.context.offset(partition, found.next_offset)
+
+    def _note_resumed(self, starts: Mapping[TopicPartition, int], taken: Mapping[TopicPartition, Position]) -> None:
+        """Say what this run cannot know of the records that the database has, or should have."""
+        assert self._config is not None and self._writer is not None
+        left = left_by_runs(self.context.run.state)
+        for partition, found in taken.items():
+            start, resumed = starts[partition], found.next_offset
+            if resumed > start:
+                counted = "count as written" if self._config.tolerates else "are in no count"
+                self.context.note(
+                    f"A run that ended before its commit has written the records of {partition} from {start} up to"
+                    f" {resumed}. They are not written again, and {counted}. If the database left out some of them"
+                    " without an error, such as updates that found no row, no report says so."
+                )
+            elif partition in left and resumed and self._writer.is_new(partition):
+                self.context.note(
+                    f"{self._config.offsets_table} had no offset of {partition}, although earlier runs have written its"
+                    f" records up to {left[partition]}: the database is another one, or in an earlier state. This run"
+                    f" writes {partition} from offset {resumed} on. If the records before are not in the database, set"
+                    " the offsets of the connector back, to write them again."
+                )
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Add rows to the batch; write it when it is large enough."""
@@ -160,6 +183,12 @@ class JdbcSinkTask(SinkTask):
         batch, self._batch = self._batch, Batch()
         self._writer.write(batch)
         return ()
+
+    def details(self, partition: TopicPartition) -> dict[str, Any]:
+        """The offset that is in the database now: the next run notices if it is less then."""
+        assert self._writer is not None
+        position = self._writer.position(partition)
+        return {} if position is None else {NEXT_OFFSET: position.next_offset}
 
     def abort(self) -> None:
         """Drop what waits; what was committed is found by the next run."""

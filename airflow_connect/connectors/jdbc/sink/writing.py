@@ -171,6 +171,10 @@ class Writer:
         """What is written of a partition; None without an offsets table."""
         return self._positions.get(partition)
 
+    def is_new(self, partition: TopicPartition) -> bool:
+        """Whether the offsets table had nothing of a partition before this task."""
+        return self._offsets is not None and partition in self._offsets.new
+
     def close(self) -> None:
         """Close the connection."""
         connection, self._connection = self._connection, None

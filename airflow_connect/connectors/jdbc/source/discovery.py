@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
 from airflow_connect.databases.identifiers import TableId
+from airflow_connect.databases.keys import DEFAULT_OFFSETS_TABLE
 from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -88,8 +89,21 @@ def selected(
             and not any(pattern.fullmatch(table.full_name) for pattern in config.exclude)
         ]
         _note_unmatched(everything, tables, config, note)
+    if not (config.whitelist or config.include):
+        chosen = _without_offsets(chosen, note)
     _refuse_doubled(chosen)
     return chosen
+
+
+def _without_offsets(tables: Sequence[TableId], note: Callable[[str], None]) -> list[TableId]:
+    """The tables without those in which JDBC sinks keep their offsets: who selects all tables does not mean them."""
+    own = [table.full_name for table in tables if table.table == DEFAULT_OFFSETS_TABLE]
+    if own:
+        note(
+            f"{_listed(own)} is skipped, because it has the offsets of JDBC sinks. To copy it, name it in"
+            " table.whitelist."
+        )
+    return [table for table in tables if table.table != DEFAULT_OFFSETS_TABLE]
 
 
 def _note_missing(

@@ -40,7 +40,8 @@ def alter(configuration: SinkConfiguration, positions: Positions) -> AlteredOffs
         known = view.state or ConnectorState(configuration.name, "", CLOSED, 0)
         _refuse_half_of_a_recreated_topic(known, log, wanted)
         config = dict(configuration.resolved.connector.raw)
-        configuration.sink.call_unstarted("alter_offsets", lambda sink: sink.alter_offsets(config, wanted))
+        ids = {topic: log.topic_ids.get(topic, "") for topic in {tp.topic for tp in wanted}}
+        configuration.sink.call_unstarted("alter_offsets", lambda sink: sink.alter_offsets(config, wanted, ids))
         _write(kafka, configuration.resolved.consumer_group, _Change(known, log, wanted))
         after = consumer_group.read_committed_offsets(kafka.admin, configuration.resolved.consumer_group, wanted)
     before = {str(tp): log.committed.get(tp) for tp in wanted}

@@ -244,7 +244,7 @@ class SinkRun(RunInProgress):
         positions = positions_in(log, memory)
         of_target: tuple[str, ...] = ()
         if positions.total and state is not None:
-            earlier = earlier_offsets(self._config.sink, log, memory, state.run_id)
+            earlier = earlier_offsets(self._config.sink, log, memory, state)
             if earlier:
                 facts = facts_of(log, earlier, self._config.sink.store_name)
                 log, memory = set_back(log, memory, earlier)

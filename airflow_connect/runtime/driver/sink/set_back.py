@@ -16,10 +16,13 @@ from airflow_connect.planning.planner import LogState, Memory
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
+    from airflow_connect.exactly_once.state import ConnectorState
     from airflow_connect.runtime.driver.sink.started_sink import StartedSink
 
 
-def earlier_offsets(sink: StartedSink, log: LogState, memory: Memory, last_run_id: str) -> dict[TopicPartition, int]:
+def earlier_offsets(
+    sink: StartedSink, log: LogState, memory: Memory, state: ConnectorState
+) -> dict[TopicPartition, int]:
     """The offsets in the target that are before those of the group, where the group has what the last run committed.
 
     Raises:
@@ -30,9 +33,9 @@ def earlier_offsets(sink: StartedSink, log: LogState, memory: Memory, last_run_i
         for tp, offset in log.committed.items()
         if tp in log.earliest and memory.committed.get(tp) == offset
     }
-    if not unaltered or not last_run_id:
+    if not unaltered or not state.run_id:
         return {}
-    kept = sink.kept_offsets(unaltered, last_run_id)
+    kept = sink.kept_offsets(unaltered, state.run_id, state.kept)
     return {tp: kept[tp] for tp in unaltered if kept.get(tp, log.committed[tp]) < log.committed[tp]}
 
 

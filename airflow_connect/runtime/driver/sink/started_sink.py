@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.publishing import LeftoverPattern
 from airflow_connect.api.sink import SinkConnector, Splitting, StagingSinkConnector, TopicChange
@@ -74,11 +74,13 @@ class StartedSink(Started):
             return {}
         return self.call("first_offsets", lambda connector: dict(connector.first_offsets(partitions, apply=apply)))
 
-    def kept_offsets(self, topic_ids: Mapping[TopicPartition, str], last_run_id: str) -> Mapping[TopicPartition, int]:
+    def kept_offsets(
+        self, topic_ids: Mapping[TopicPartition, str], last_run_id: str, kept: Mapping[str, Any]
+    ) -> Mapping[TopicPartition, int]:
         """The offsets in a target that was set back."""
         if not self._overrides("kept_offsets"):
             return {}
-        return self.call("kept_offsets", lambda connector: dict(connector.kept_offsets(topic_ids, last_run_id)))
+        return self.call("kept_offsets", lambda connector: dict(connector.kept_offsets(topic_ids, last_run_id, kept)))
 
     def notes_on_changes(self, changes: Sequence[TopicChange]) -> tuple[str, ...]:
         """What changed topics mean for the target."""

@@ -16,7 +16,7 @@ from airflow_connect.connectors.search.conflicts import (
     Place,
     Versions,
 )
-from airflow_connect.errors import DataError, SearchError
+from airflow_connect.errors import DataError, SearchError, UnavailableError
 
 
 def judged(*items, operation="index"):
@@ -128,10 +128,20 @@ def test_answers_about_the_index_end_the_task(status, kind, reason, code):
 
 
 def test_something_else_than_an_answer_to_a_bulk_request_is_named():
-    for body in (None, "<html>welcome</html>", {"items": []}, {"errors": True, "items": [{"index": WRITTEN}] * 2}):
+    two, broken = [{"index": WRITTEN}] * 2, {**WRITTEN, "status": 503}
+    others = (None, [], {}, {"index": broken}, {"index": {}}, {"index": None}, {"index": {**WRITTEN, "error": "full"}})
+    bodies = [{"items": []}, {"errors": False}, {"errors": True, "items": two}]
+    for body in (*bodies, *({"errors": False, "items": [*two, item]} for item in others)):
         with pytest.raises(SearchError, match="something else") as caught:
             judge("http://es:9200", "orders", body, 3, str)
         assert caught.value.code == "search.answer"
+
+
+@pytest.mark.parametrize("body", [None, "<html>welcome</html>", '{"errors":false,"items":[{"index":{"sta'])
+def test_answer_that_is_no_json_may_have_been_cut_and_is_asked_for_again(body):
+    with pytest.raises(UnavailableError, match="is not JSON, or with the first part of it") as caught:
+        judge("http://es:9200", "orders", body, 3, str)
+    assert caught.value.code == "search.answer"
 
 
 def test_later_documents_of_an_id_are_sent_again_with_it_and_judged_then():

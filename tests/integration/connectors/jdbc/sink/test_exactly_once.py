@@ -81,12 +81,23 @@ def test_altered_offsets_hold_in_the_database(sqlite_database):
     run = SinkRun(sqlite_database)
     run.write(numbers(0, 5))
     partition = TopicPartition(TOPIC, 0)
-    assert JdbcSinkConnector().alter_offsets(run.config, {partition: 3})
+    assert JdbcSinkConnector().alter_offsets(run.config, {partition: 3}, {})
     SinkRun(sqlite_database).write(numbers(0, 5))
     assert written(sqlite_database) == [1000, 1001, 1002, 1003, 1003, 1004, 1004]
-    assert JdbcSinkConnector().alter_offsets(run.config, {partition: None})
+    assert JdbcSinkConnector().alter_offsets(run.config, {partition: None}, {})
     SinkRun(sqlite_database, start=4).write(numbers(4, 6))
     assert written(sqlite_database)[-3:] == [1004, 1004, 1005]
+
+
+def test_offsets_of_the_same_connector_on_another_cluster_are_not_altered(sqlite_database):
+    """Both have a topic with the same name, and another id."""
+    sqlite_database.execute(CREATE)
+    run = SinkRun(sqlite_database)
+    for topic_id in ("one", "other"):
+        run.claim().write(numbers(0, 3), topic_id=topic_id)
+    JdbcSinkConnector().alter_offsets(run.config, {TopicPartition(TOPIC, 0): 5}, {TOPIC: "one"})
+    for topic_id, skipped in (("one", 2), ("other", 0)):
+        assert run.claim().write(numbers(0, 6), topic_id=topic_id).written == 3 - skipped
 
 
 def test_offsets_of_a_group_that_is_ahead_count(sqlite_database):

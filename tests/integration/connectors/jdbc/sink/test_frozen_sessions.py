@@ -123,7 +123,7 @@ def test_run_that_is_frozen_before_any_statement_holds_up_no_other(
         with FrozenRun(SinkRun(database, max_retries="0"), numbers(known, 6), before=number) as frozen:
             other = SinkRun(database, "other", max_retries="0", table_name_format="others")
             other.write(numbers(0, 2))
-            assert JdbcSinkConnector().alter_offsets(other.config, {TopicPartition(TOPIC, 0): 1})
+            assert JdbcSinkConnector().alter_offsets(other.config, {TopicPartition(TOPIC, 0): 1}, {})
             SinkRun(database, max_retries="0").write(numbers(known, 8))
         assert database.rows("SELECT n FROM orders ORDER BY n") == [(n,) for n in range(8)], frozen.statement
         assert database.rows("SELECT n FROM others ORDER BY n") == [(0,), (1,)], frozen.statement

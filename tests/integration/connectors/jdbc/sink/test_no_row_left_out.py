@@ -141,7 +141,7 @@ def test_table_that_was_dropped_between_two_runs_is_named_when_it_is_created_aga
     rows = records(*values(3), schema=ORDER)
     assert told(SinkRun(database, auto_create="true").open(), rows[:2]) == (2, 0, ())
     database.execute("DROP TABLE orders")
-    written, _, (note,) = told(SinkRun(database, auto_create="true").open(), rows)
+    written, _, (_, note) = told(SinkRun(database, auto_create="true").open(), rows)
     assert written == 1 and database.rows("SELECT n FROM orders") == [(2,)]
     assert note.startswith("The table orders was missing and was created. This run writes orders-0 from offset 2 on,")
 
@@ -177,3 +177,25 @@ def test_fields_that_share_a_column_are_named(database, creates):
     assert len(told) == (0 if keeps_case else 1)
     assert all("The fields Note and note of the record belong to the same column note" in text for text in told)
     assert database.rows("SELECT n FROM orders ORDER BY n") == ([(1,), (2,)] if keeps_case else [(2,)])
+
+
+def test_copy_of_rows_is_not_taken_for_one_that_left_some_out(postgresql_database):
+    """A sequence also counts the rows of attempts that were rolled back."""
+    database = postgresql_database
+    database.execute(
+        "CREATE SEQUENCE attempts",
+        "CREATE TABLE orders (n INTEGER NOT NULL, attempt BIGINT NOT NULL DEFAULT nextval('attempts'))",
+    )
+    SinkRun(database, batch_size="200").write(records(*({"n": n} for n in range(400))))
+    assert database.rows("SELECT count(*), max(attempt) FROM orders") == [(400, 400)]
+
+
+@pytest.mark.parametrize("tolerance", ["none", "all"])
+def test_report_after_a_run_that_died_says_that_its_updates_are_not_counted(sqlite_database, tolerance):
+    database = sqlite_database
+    database.execute(KEYED)
+    run = SinkRun(database, errors_tolerance=tolerance, **UPDATE)
+    run.write(records(*values(3), schema=ORDER))  # Its report is lost.
+    written, filtered, notes = told(run.claim().open(), records(*values(4), schema=ORDER))
+    assert (written, filtered) == ((3, 1) if tolerance == "all" else (0, 1))
+    assert any("has written the records of orders-0 from 0 up to 3. They are not written again" in n for n in notes)

@@ -29,6 +29,15 @@ def copies(database: Database, columnar: bool, **more: str) -> Copies:
     return Copies(config, columnar=columnar)
 
 
+def test_offsets_of_a_sink_in_the_same_database_are_copied_only_if_they_are_named(database: Database) -> None:
+    database.execute("CREATE TABLE airflow_connect_offsets (place text NOT NULL PRIMARY KEY)")
+    run = copies(database, False).run()
+    assert run.topics == ["db-a", "db-bad", "db-c"] and run.left_out == {}
+    assert any("airflow_connect_offsets is skipped, because it has the offsets of JDBC sinks" in n for n in run.notes)
+    named = {"mode": "bulk", "table.whitelist": "airflow_connect_offsets"}
+    assert not any("skipped" in note for note in copies(database, False, **named).run().notes)
+
+
 CAUSES = {
     "column": ("ALTER TABLE bad RENAME id TO other", "ALTER TABLE bad RENAME other TO id", "does not exist"),
     "nullable": (
