@@ -36,6 +36,14 @@ def test_requests_whose_answers_are_lost_are_sent_again_and_change_nothing(opens
     assert documents(opensearch, unique_name) == last_of_each()
 
 
+def test_answer_that_ends_in_the_middle_is_one_that_was_lost(opensearch, unique_name):
+    """As from a proxy that marks the end of an answer by the end of the connection."""
+    part = (200, b'{"errors":false,"items":[{"index":{"sta')
+    with search_proxy(opensearch.ports[0], lambda number, _: part if number in (1, 3) else None) as proxy:
+        SearchTask(proxy.url, unique_name, batch_size="200").write(rows(unique_name))
+    assert documents(opensearch, unique_name) == last_of_each()
+
+
 def test_overload_is_answered_by_smaller_requests(opensearch, unique_name):
     with search_proxy(opensearch.ports[0], lambda number, _: OVERLOAD if number <= 3 else None) as proxy:
         SearchTask(proxy.url, unique_name, batch_size="400", max_in_flight_requests="1").write(rows(unique_name, 2000))
