@@ -31,11 +31,11 @@ def test_lag_of_a_week_is_what_runs_have_measured(browser_of: BrowserOf, showcas
     browser = browser_of("viewer")
     page = complete(browser, LIST, HEALTHY)
     assert "To copy, as runs found it in 4 hours of the last 7 days: at most 140, in the hour of" in page
-    page = complete(browser, f"{LIST}/connector", "at most 140", name=HEALTHY)
-    assert ", now 0. A dot is the most of an hour; between dots nothing was measured." in text_of(page)
+    page = complete(browser, f"{LIST}/connector", "Records to copy in each hour", name=HEALTHY)
+    assert "140 to copy when the run began, 0 of these left" in page and "Now: 0 to copy" in page
     limited = showcase.runs[LAGGING][0]
-    page = complete(browser, f"{LIST}/connector", "To copy when each run began", name=LAGGING)
-    assert "30 to copy when it began, 10 of these left" in page
+    page = complete(browser, f"{LIST}/connector", "Records to copy", name=LAGGING, span="month")
+    assert "30 to copy when the run began, 10 of these left" in page
     told = text_of(complete(browser, f"{LIST}/run", "Of these left", name=LAGGING, run=limited.run_id))
     assert "To copy when it began 30 Of these left 10" in told
 
