@@ -56,7 +56,7 @@ def check_bucket_of(spec: RunSpec) -> Iterator[Result]:
         transport = S3Transport(store.settings)
         try:
             name = spec.connector.get("name")
-            check_bucket(S3Requests(transport), open_names(storage.layout).prefix)
+            check_bucket(S3Requests(transport), open_names(storage).prefix)
             yield f"{name}: bucket", f"{store.name} can be written; an upload was started and aborted.", "", True
             yield from _lifecycle(transport, f"{name}: lifecycle rule")
             yield from _clock(transport, f"{name}: clock")

@@ -58,7 +58,7 @@ def published_files(spec: RunSpec, since_ms: int = 0) -> Iterator[PublishedFile]
         topics = _topics(configuration)
         prefixes = sink.leftovers([OffsetRange(topic, 0, 0, 0) for topic in topics]).prefixes
         storage, store = sink.call("storage", lambda connector: connector.storage(config))
-        name_of = _name_pattern(topics, open_names(storage.layout).file_delimiter)
+        name_of = _name_pattern(topics, open_names(storage).file_delimiter)
         files, root = file_system_of(store)
         try:
             for prefix in prefixes:

@@ -36,11 +36,16 @@ def test_connectors_of_dags_are_shown_without_any_setting(
     connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": showcase.bootstrap}}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_OF_DAGS", json.dumps(connection))
     topic = showcase.worker["runs.storage.topic"]
-    keep_dag(tmp_path, DAG_OF_PAGES.format(dag_id=f"shown-{topic}", topic=topic))
+    source = DAG_OF_PAGES.format(dag_id=f"shown-{topic}", topic=topic)
+    # Another task reaches the same cluster by another connection: the runs are the same, and are shown once.
+    again = source[source.index("    ConnectorOperator") :].replace("copy", "again").replace("kafka_of", "kafka_too_of")
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_TOO_OF_DAGS", json.dumps(connection))
+    keep_dag(tmp_path, source + again)
     browser = TestClient(create_app(), base_url=ORIGIN, cookies={"_token": tokens["viewer"]})
     try:
         assert OF_DAG in names_of(complete(browser, f"/kafka_of_dags:{topic}", OF_DAG))
-        assert f"/kafka_of_dags:{topic}" == browser.get("/").url.path
+        complete(browser, f"/kafka_too_of_dags:{topic}", OF_DAG)
+        assert f"kafka_of_dags:{topic}</a>" in browser.get("/").text
         of = {"dag_id": "nightly", "run_id": DAG_ORIGIN["dag_run_id"], "task_id": "copy"}
         run = browser.get("/of", params=of)
         assert run.url.path == f"/kafka_of_dags:{topic}/run", "the task leads to its run"

@@ -114,7 +114,9 @@ def test_failed_connector_is_repaired_and_its_dead_letters_arrive(page: Page, de
 def _wait_for_copied_amounts(page: Page, files: Path) -> None:
     """Until the amounts that could not be cast are in files of the next run."""
     for _ in range(PATIENCE_MS // 1000):
-        lines = [line for path in files.rglob("invoices+*.json") for line in path.read_text().splitlines()]
+        lines = [
+            line for path in files.glob("topics/invoices*/*/invoices+*.json") for line in path.read_text().splitlines()
+        ]
         amounts = [json.loads(line)["amount"] for line in lines]
         if sum("," in str(amount) for amount in amounts) == WRONG_AMOUNTS:
             return

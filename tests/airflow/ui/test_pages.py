@@ -469,8 +469,10 @@ def test_without_an_installation_the_page_says_how_to_get_one(
     tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airflow_connect.ui.pages.app import create_app
+    from airflow_connect.ui.web.dag_places import DagPlaces
 
     monkeypatch.setenv("AIRFLOW__AIRFLOW_CONNECT__WORKER_CONN_IDS", "")
+    monkeypatch.setattr(DagPlaces, "read", lambda places: {})
     browser = TestClient(create_app(), base_url=ORIGIN, cookies={"_token": tokens["viewer"]})
     answer = browser.get("/")
     assert answer.status_code == 200

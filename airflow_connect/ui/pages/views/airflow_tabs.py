@@ -26,6 +26,7 @@ def of_airflow(call: Call) -> str:
         raise RefusedError("The address names no DAG: of?dag_id=...")
     named = call.query.get("connector", "")
     found, waiting = [], []
+    known: set[str] = set()  # Two connections may lead to the same cluster.
     for conn_id in call.console.installations.names():
         own = Call(call.console, call.visitor, call.root, conn_id, call.query)
         seen = own.seen()
@@ -35,7 +36,9 @@ def of_airflow(call: Call) -> str:
         if named in seen.value.connectors:
             return own.href("connector", name=named)
         for connector in seen.value.worst_first():
-            runs = [run for run in connector.runs if is_of(run.origin, dag_id, run_id, task_id)]
+            every = (run for run in connector.runs if run.run_id not in known)
+            runs = [run for run in every if is_of(run.origin, dag_id, run_id, task_id)]
+            known.update(run.run_id for run in runs)
             if runs:
                 found.append((own, connector, runs))
     if task_id and run_id and len(found) == 1 and len(found[0][2]) == 1:
