@@ -82,6 +82,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "how-to/mirror-clusters",
         "how-to/hive-tables",
         "how-to/reset-and-replay",
+        "how-to/ten-minutes-from-a-connect-cluster",
         "how-to/migrate-from-a-connect-cluster",
         "how-to/migrate-from-confluent-s3",
         "how-to/migrate-from-confluent-hdfs",

@@ -210,7 +210,12 @@ def _parse_text(name: str, value: Any, kind: Type) -> str | Password:
     if not isinstance(value, str):
         shown = HIDDEN if kind is Type.PASSWORD else value
         raise invalid(name, shown, f"Expected value to be a string, but it was a {_java_class(value)}")
-    return Password(java_trim(value)) if kind is Type.PASSWORD else java_trim(value)
+    if kind is not Type.PASSWORD:
+        return java_trim(value)
+    if java_trim(value) == HIDDEN:
+        # A configuration that was shown and is used again. Kafka Connect takes the word for the secret.
+        raise invalid(name, HIDDEN, "It stands for a secret that was not shown. Write the secret, or a reference to it")
+    return Password(java_trim(value))
 
 
 def _parse_integer(name: str, value: Any, kind: Type) -> int:

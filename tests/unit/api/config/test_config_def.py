@@ -229,6 +229,14 @@ def test_password_never_shows_itself_and_survives_pickling() -> None:
     assert secret.value == "s3cr3t"
 
 
+def test_password_that_was_shown_and_comes_back_is_refused() -> None:
+    with pytest.raises(
+        ConfigError, match=r"store\.password: It stands for a secret that was not shown\. Write the sec"
+    ):
+        definition().parse({"flush.size": "1", "store.password": " [hidden] "})
+    assert definition().parse({"flush.size": "1", "store.password": "hidden"})["store.password"].value == "hidden"
+
+
 @pytest.mark.parametrize(
     "name",
     ["sasl.password", "ssl.keystore.key", "sasl.jaas.config", "aws.secret.access.key", "x.token", "api.key",
