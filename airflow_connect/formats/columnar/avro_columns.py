@@ -1,7 +1,7 @@
 """Converts columns (`airflow_connect.api.columns`) to Avro records: encodes each field, then joins the fields.
 
 The reference is `AvroFormat.open(...).append`, value by value. The result is None for what is not supported here
-(arrays, maps, unions of several types, enums, named types that are used twice, a default in place of a null); the
+(maps, unions of several types, enums, named types that are used twice, a default in place of a null); the
 reference path then handles it.
 Source: Avro specification 1.12, "Binary Encoding".
 """
@@ -90,6 +90,8 @@ def _writer(avro_type: Any, schema: Schema) -> FieldWriter | None:
         return _writer(kind, schema)
     if kind == "record" and schema.type is Type.STRUCT:
         return _record(avro_type, schema)
+    if kind == "array" and schema.type is Type.ARRAY:
+        return _array(avro_type, schema)
     if schema.name == TIME and kind == "int":
         return _times
     if _INTEGERS.get(schema.type) == kind:
@@ -137,6 +139,28 @@ def _record(avro_type: dict[str, Any], schema: Schema) -> FieldWriter | None:
         return parts
 
     return write_record
+
+
+def _array(avro_type: dict[str, Any], schema: Schema) -> FieldWriter | None:
+    """One block with all elements, then the empty block that ends an array."""
+    assert schema.value_schema is not None
+    write, is_optional = _writer(avro_type["items"], schema.value_schema), schema.value_schema.optional
+    if write is None:
+        return None
+
+    def write_array(column: Any) -> list[Any]:
+        counts = _filled(pc.list_value_length(column), 0).to_numpy().astype(np.int64)
+        elements = column.flatten()
+        if not len(elements):
+            return [b"\0"]
+        if elements.null_count and not is_optional:
+            raise pa.ArrowInvalid("a null among required elements")
+        starts = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
+        lists = pa.ListArray.from_arrays(starts, _joined(write(elements), len(elements)))
+        blocks = pc.binary_join_element_wise(varints(counts), pc.binary_join(lists, b""), b"\0", b"")
+        return [pc.if_else(pa.array(counts > 0), blocks, b"\0")]
+
+    return write_array
 
 
 def _integers(column: Any) -> list[Any]:

@@ -27,6 +27,7 @@ from airflow_connect.runtime.executor.progress import ProgressSender
 from airflow_connect.runtime.executor.sink.loop import SinkLoop
 from airflow_connect.runtime.executor.sink.put_errors import PutErrors
 from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner, open_runner
+from airflow_connect.runtime.executor.whole_records import WholeRecordConverter
 
 if TYPE_CHECKING:
     from airflow_connect.runtime.settings import TaskSettings
@@ -87,7 +88,7 @@ def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, mode: _CopyMode)
         )
         ahead = read_ahead_settings(sink.read_ahead.partition_records, sink.read_ahead.fetched_bytes)
         reader = RangeReader({**ahead, **consumer.settings}, sink.read_ranges())
-        with closing(RecordConverter(config)) as converter:
+        with closing(WholeRecordConverter() if sink.takes_whole_records else RecordConverter(config)) as converter:
             loop = SinkLoop(sink, converter, policy, progress)
             opened = time.monotonic()
             loop.read(reader, plan, columnar=mode.columnar)

@@ -199,6 +199,11 @@ class SinkTaskRunner:
         return self._task.needs_keys
 
     @property
+    def takes_whole_records(self) -> bool:
+        """Whether the task gets messages as they are, without converters and transformations."""
+        return self._task.takes_whole_records
+
+    @property
     def read_ahead(self) -> ReadAhead:
         """How much the task holds of what it has not put yet."""
         return self._task.read_ahead

@@ -47,7 +47,9 @@ def _file_of_columns(schema: Schema, encoded: Any) -> Any:
 def _has_odd_part(schema: Schema) -> bool:
     """Whether a part has no columnar form."""
     parts = [field.schema for field in schema.fields]
-    return schema.type in (Type.MAP, Type.ARRAY) or any(map(_has_odd_part, parts))
+    if schema.type is Type.ARRAY and schema.value_schema is not None:
+        parts.append(schema.value_schema)
+    return schema.type is Type.MAP or any(map(_has_odd_part, parts))
 
 
 @settings(max_examples=examples(300), deadline=None)

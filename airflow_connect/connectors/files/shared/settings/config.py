@@ -24,6 +24,14 @@ from airflow_connect.api.config.values import invalid
 from airflow_connect.config.keys.sink import SinkKeys
 from airflow_connect.connectors.files.shared.settings.complete_keys import CompleteConfig
 from airflow_connect.connectors.files.shared.settings.visibility import OfPartitioner, is_time_based
+from airflow_connect.connectors.files.shared.settings.whole_records import (
+    CONVERTERS,
+    TRANSFORMS,
+    WholeRecordConfig,
+    needs_a_format_with_fields,
+    needs_no_converters,
+    needs_no_transformations,
+)
 from airflow_connect.errors import ConfigError
 from airflow_connect.layout.file_system_names import NameRules
 from airflow_connect.layout.names.escaping import check_delimiter
@@ -255,7 +263,7 @@ class _StorageKeys(TypedConfig):
     ).to(str.upper)
 
 
-class StorageConfig(_StorageKeys, CompleteConfig):
+class StorageConfig(_StorageKeys, CompleteConfig, WholeRecordConfig):
     """What a storage sink takes from its configuration, without its store; see the documentation of each key.
 
     Attributes:
@@ -315,6 +323,9 @@ class StorageConfig(_StorageKeys, CompleteConfig):
         yield (cls.partitioner, cls.partition_fields), _field_partitioner_needs_fields
         time_keys = (cls.partitioner, cls.partition_duration_ms, cls.path_format, cls.locale, cls.timezone)
         yield (*time_keys, cls.directory_delim), _time_based_partitioner_needs_time
+        yield (cls.stores_records, cls.value_format), needs_a_format_with_fields
+        yield (cls.stores_records, TRANSFORMS), needs_no_transformations
+        yield (cls.stores_records, *CONVERTERS), needs_no_converters
 
 
 class FileSystemConfig(StorageConfig):

@@ -116,6 +116,7 @@ class ContentConfig(TypedConfig):
         yield (cls.compression, StorageConfig.value_format), _compression_needs_a_plain_format
         yield (cls.on_null, cls.stores_keys), _writing_nulls_needs_keys
         yield (cls.headers_class, cls.stores_headers), _headers_are_no_raw_bytes
+        yield (StorageConfig.stores_records, cls.stores_keys, cls.stores_headers), _records_have_keys_and_headers
 
 
 Keys = ContentConfig
@@ -147,3 +148,13 @@ def _headers_are_no_raw_bytes(parsed: Mapping[str, Any]) -> Iterable[Problem]:
             f"{Keys.headers_class} is ByteArrayFormat, which cannot hold the names and values of headers",
             "Use JsonFormat, AvroFormat or ParquetFormat for headers.",
         )
+
+
+def _records_have_keys_and_headers(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    for key in (Keys.stores_keys, Keys.stores_headers):
+        if StorageConfig.stores_records.of(parsed) and key.of(parsed):
+            yield Problem(
+                key.name,
+                f"{StorageConfig.stores_records}=true stores keys and headers in each record",
+                f"Remove {key}.",
+            )

@@ -236,6 +236,7 @@ def open_task_plan(config: StorageConfig, context: RoleContext) -> StorageTaskPl
         flush_on_end=context.flush_on_end,
         on_null_values=config.on_null,
         report_nulls=config.reports_nulls,
+        stores_records=config.stores_records,
         check_each=context.check_each,
         remembers_schemas=config.remembers_schema,
         schemas_before=_schemas_before(state) if config.remembers_schema else {},

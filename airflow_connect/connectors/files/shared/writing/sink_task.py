@@ -46,6 +46,11 @@ class StorageSinkTask(SinkTask):
         self._since_check = 0
         self._columns: ColumnLayout | None = None
 
+    @property
+    def takes_whole_records(self) -> bool:  # type: ignore[override]
+        """Whether the files are a backup: `store.kafka.records`."""
+        return self._opened()[0].stores_records
+
     @abstractmethod
     def storage(self, run: RoleContext) -> tuple[StorageConfig, Store]:
         """What to write and where; sends no request.

@@ -48,6 +48,7 @@ class StorageTaskPlan:
         report_nulls: whether ignored null values go to the dead letter queue (`report.null.values.to.dlq`).
         remembers_schemas: whether reports contain the schema of the last file, with which the next run begins.
         schemas_before: schemas with which this run begins.
+        stores_records: whether values are whole records.
         check_each: whether each value is first encoded separately, to find one that cannot be encoded.
         memory_budget_bytes: maximum bytes in memory of all open files of the task, before they spill to disk.
     """
@@ -60,6 +61,7 @@ class StorageTaskPlan:
     flush_on_end: bool = True
     on_null_values: str = FAIL
     report_nulls: bool = True
+    stores_records: bool = False
     check_each: bool = False
     remembers_schemas: bool = False
     schemas_before: Mapping[TopicPartition, Schema] = field(default_factory=dict)

@@ -34,6 +34,7 @@ from airflow_connect.runtime.executor.progress import ProgressSender
 from airflow_connect.runtime.executor.sink.loop import SinkLoop
 from airflow_connect.runtime.executor.sink.put_errors import PutErrors
 from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner
+from airflow_connect.runtime.executor.whole_records import WholeRecordConverter
 from airflow_connect.stores.store import FileIdentity
 from tests.support.copies.sink_tasks import StagedInMemory
 
@@ -171,7 +172,7 @@ def copy(
     errors = PutErrors(policy, resolved.connector.errors)
     task = CountingRunner(StagedInMemory(plan, MemoryStager()), replace(context, errors=errors), [planned])
     task.open()
-    converter = RecordConverter(resolved)
+    converter = WholeRecordConverter() if task.takes_whole_records else RecordConverter(resolved)
     loop = SinkLoop(task, converter, policy, ProgressSender({}, 0, 0))
     outcome = Outcome()
     try:
