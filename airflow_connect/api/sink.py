@@ -142,11 +142,8 @@ class SinkTask(Task):
     called exactly once, even if `start` failed. Discard what was not flushed by then.
     """
 
-    needs_keys: ClassVar[bool] = True
-    """Whether `put_columns` uses keys."""
-    takes_whole_records: bool = False
-    """Whether the value of each record is the whole message (`api.whole_record`), which no converter and no
-    transformation has touched. Asked after `open`."""
+    needs_keys: ClassVar[bool] = True  # whether `put_columns` uses keys
+    takes_whole_records: bool = False  # after `open`: whether each value is the whole message (`api.whole_record`)
     repeats_put: ClassVar[bool] = True
     """Whether `put` may get the same list again after a RetriableError. If False, such an error ends the task."""
     read_ahead: ClassVar[ReadAhead] = ReadAhead()

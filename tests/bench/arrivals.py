@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import fastavro
 import numpy as np
 import pyarrow as pa
 import pyarrow.json
@@ -80,7 +81,12 @@ def _check(listed: dict[str, int], read: Callable[[str], bytes], records: int, u
 
 def _ids(body: bytes) -> np.ndarray:
     if body[:4] == b"PAR1":
-        return pq.read_table(io.BytesIO(body), columns=["id"]).column(0).to_numpy()
+        file = pq.ParquetFile(io.BytesIO(body))
+        if "id" in file.schema_arrow.names:
+            return file.read(columns=["id"]).column(0).to_numpy()
+        body = b"\n".join(file.read(columns=["value"]).column(0).to_pylist())  # Whole records.
+    if body[:4] == b"Obj\1":
+        body = b"\n".join(record["value"] for record in fastavro.reader(io.BytesIO(body)))
     if body[:2] == b"\x1f\x8b":
         body = igzip.decompress(body)
     options = pa.json.ParseOptions(explicit_schema=_ID, unexpected_field_behavior="ignore")

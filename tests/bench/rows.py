@@ -45,6 +45,9 @@ AVRO = {
     "parquet.codec": "zstd",
     "s3.compression.type": "none",
 }
+_AVRO = f"{_CONFLUENT}.s3.format.avro.AvroFormat"
+RECORDS = {"format.class": f"{_CONFLUENT}.s3.format.parquet.ParquetFormat", "store.kafka.records": "true"}
+"""Whole records: a backup."""
 # The HDFS sink has no compression around JSON.
 HDFS_JSON = {**JSON, "format.class": f"{_CONFLUENT}.hdfs.json.JsonFormat"}
 HDFS_PARQUET = {
@@ -138,6 +141,14 @@ def all_rows(records: int) -> list[Row]:
         Row("hdfs-json-hourly", "JSON lines in 24 hourly directories: HDFS", hours, HDFS_JSON, store="hdfs"),
         Row("hdfs-parquet", "typed Parquet, snappy: HDFS", hours, HDFS_PARQUET, store="hdfs"),
         Row("json-plain", "JSON lines in 24 hourly directories, not compressed", hours, JSON),
+        Row("records-zstd", "whole records, Parquet, zstd", hours, {**RECORDS, "parquet.codec": "zstd"}),
+        Row("records-none", "whole records, Parquet, not compressed", hours, {**RECORDS, "parquet.codec": "none"}),
+        Row(
+            "records-avro",
+            "whole records, Avro, not compressed",
+            hours,
+            {**RECORDS, "format.class": _AVRO},
+        ),
         Row("parquet-snappy", "typed Parquet, snappy", hours, {**PARQUET, "parquet.codec": "snappy"}),
     ]
     sweeps = [

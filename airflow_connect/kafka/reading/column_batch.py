@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.kafka.reading.message_headers import headers_array
+from airflow_connect.kafka.reading.message_headers import headers_array, no_headers
 
 if TYPE_CHECKING:
     from airflow_connect.api.record import KafkaRecord
@@ -97,10 +97,21 @@ def join_batches(batches: Sequence[ColumnBatch]) -> ColumnBatch:
     first = batches[0]
     ends = np.cumsum([len(batch) for batch in batches]).tolist()
 
+    def parts(start: int, stop: int) -> list[tuple[ColumnBatch, int, int]]:
+        """The batches that have these records, and which of theirs they are."""
+        bounds = zip(batches, [0, *ends[:-1]], ends, strict=True)
+        wanted = [(b, max(start, low) - low, min(stop, high) - low) for b, low, high in bounds]
+        return [(b, low, high) for b, low, high in wanted if low < high]
+
     def read(start: int, stop: int) -> list[KafkaRecord]:
-        parts = zip(batches, [0, *ends[:-1]], ends, strict=True)
-        wanted = [(b, max(start, low) - low, min(stop, high) - low) for b, low, high in parts]
-        return list(chain.from_iterable(b.read_records(low, high) for b, low, high in wanted if low < high))
+        return list(chain.from_iterable(b.read_records(low, high) for b, low, high in parts(start, stop)))
+
+    def read_headers(start: int, stop: int) -> pa.ListArray[Any] | None:
+        found = [(b.slice(low, high).headers(), high - low) for b, low, high in parts(start, stop)]
+        if all(headers is None for headers, _ in found):
+            return None
+        joined: pa.ListArray[Any] = _concat([no_headers(n) if one is None else one for one, n in found])
+        return joined
 
     return ColumnBatch(
         first.topic,
@@ -111,6 +122,7 @@ def join_batches(batches: Sequence[ColumnBatch]) -> ColumnBatch:
         _concat([batch.keys for batch in batches]),
         _concat([batch.values for batch in batches]),
         read,
+        read_headers,
     )
 
 

@@ -39,6 +39,12 @@ def headers_array(records: Sequence[RecordHeaders]) -> pa.ListArray[Any] | None:
     return _list_array(np.array(ends, np.int32), pa.array(names, pa.binary()), pa.array(values, pa.binary()))
 
 
+def no_headers(count: int) -> pa.ListArray[Any]:
+    """The headers of `count` records that have none."""
+    empty = pa.array([], HEADERS.value_type.field(0).type)
+    return _list_array(np.zeros(count + 1, np.int32), empty, empty)
+
+
 def headers_of(headers: pa.ListArray[Any], number: int) -> tuple[tuple[bytes, bytes | None], ...]:
     """Headers of one record."""
     return tuple((one["key"], one["value"]) for one in headers[number].as_py())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.record import Header, KafkaRecord, SinkRecord
@@ -22,7 +23,7 @@ from airflow_connect.runtime.plugin_objects import open_converter, open_header_c
 if TYPE_CHECKING:
     from airflow_connect.config.resolved.loading import ResolvedConfig
     from airflow_connect.config.resolved.source import ResolvedSourceConfig
-    from airflow_connect.runtime.executor.sink.column_path import ColumnPath
+    from airflow_connect.runtime.executor.transforming import Stage
 
 _NEVER_FAIL = (ByteArrayConverter, StringConverter, SimpleHeaderConverter)
 
@@ -81,16 +82,15 @@ class RecordConverter(OpenConverters):
         super().__init__(config)
         self.unread = UnreadCounts(self.key, self.value, self.headers)
 
-    def columns(self, *, needs_keys: bool) -> ColumnPath | None:
-        """The columnar form; None if a stage has none.
+    @property
+    def steps(self) -> Sequence[Stage]:
+        """The transformations with their predicates, in order."""
+        return self.chain.stages
 
-        There is none either if the conversion of headers can fail: headers that are not stored are not converted.
-        """
-        if type(self.headers) not in _NEVER_FAIL:
-            return None
-        from airflow_connect.runtime.executor.sink.column_path import column_path
-
-        return column_path(self.value, self.chain.stages, self.key if needs_keys else None)
+    @property
+    def headers_never_fail(self) -> bool:
+        """Whether the conversion of headers cannot fail, so headers that are not stored need not be converted."""
+        return type(self.headers) in _NEVER_FAIL
 
     def accepts_keys(self, topic: str, keys: Any) -> bool:
         """Whether every key (binary[n]) can be converted."""

@@ -27,7 +27,7 @@ from airflow_connect.runtime.executor.progress import ProgressSender
 from airflow_connect.runtime.executor.sink.loop import SinkLoop
 from airflow_connect.runtime.executor.sink.put_errors import PutErrors
 from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner, open_runner
-from airflow_connect.runtime.executor.whole_records import WholeRecordConverter
+from airflow_connect.runtime.executor.sink.whole_records import WholeRecordConverter
 
 if TYPE_CHECKING:
     from airflow_connect.runtime.settings import TaskSettings

@@ -14,6 +14,7 @@ from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.executor.allocators import bound_allocators
 from airflow_connect.runtime.executor.converting import ConversionError
 from airflow_connect.runtime.executor.error_policy import Failure
+from airflow_connect.runtime.executor.sink.whole_records import WholeRecordConverter, WholeRecordPath
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns
@@ -22,13 +23,11 @@ if TYPE_CHECKING:
     from airflow_connect.kafka.reading.batch_reader import RangeReader
     from airflow_connect.kafka.reading.column_batch import ColumnBatch
     from airflow_connect.runtime.executor.converting import RecordConverter
-    from airflow_connect.runtime.executor.whole_records import WholeRecordConverter, WholeRecordPath
     from airflow_connect.runtime.executor.error_policy import ErrorPolicy
     from airflow_connect.runtime.executor.progress import ProgressSender
     from airflow_connect.runtime.executor.sink.column_path import Attempts, ColumnPath
     from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner
 
-    Converter = RecordConverter | WholeRecordConverter
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +39,11 @@ class SinkLoop:
     """Reads ranges to their ends and counts records."""
 
     def __init__(
-        self, sink: SinkTaskRunner, converter: Converter, policy: ErrorPolicy, progress: ProgressSender
+        self,
+        sink: SinkTaskRunner,
+        converter: RecordConverter | WholeRecordConverter,
+        policy: ErrorPolicy,
+        progress: ProgressSender,
     ) -> None:
         """Use open parts."""
         self._sink = sink
@@ -78,10 +81,16 @@ class SinkLoop:
         return [self._report(r, positions[r.topic_partition]) for r in plan.ranges]
 
     def _opens_columns(self) -> bool:
-        """Whether every stage has a columnar form."""
-        if not self._sink.accepts_columns():
+        """Whether every stage has a columnar form, and headers that are not used cannot fail."""
+        if not (self._converter.headers_never_fail and self._sink.accepts_columns()):
             return False
-        self._columns = self._converter.columns(needs_keys=self._sink.needs_keys)
+        if isinstance(self._converter, WholeRecordConverter):
+            self._columns = WholeRecordPath()
+            return True
+        from airflow_connect.runtime.executor.sink.column_path import column_path
+
+        key = self._converter.key if self._sink.needs_keys else None
+        self._columns = column_path(self._converter.value, self._converter.steps, key)
         return self._columns is not None
 
     def _run_records(self, reader: RangeReader, limit: _Limit, next_offsets: dict[TopicPartition, int]) -> None:

@@ -1,4 +1,4 @@
-"""The key of files that hold whole records. Confluent's sinks have none: their files have no timestamps, for example."""
+"""The key of files that hold whole records. Confluent's sinks have none: their files lack timestamps, for example."""
 
 from __future__ import annotations
 

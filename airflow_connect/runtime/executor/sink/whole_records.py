@@ -24,7 +24,10 @@ class WholeRecordConverter:
 
     Attributes:
         unread: counts nothing, because nothing is left out.
+        headers_never_fail: bytes are not converted.
     """
+
+    headers_never_fail = True
 
     def __init__(self) -> None:
         """Needs no configuration."""
@@ -36,10 +39,6 @@ class WholeRecordConverter:
     def accepts_keys(self, topic: str, keys: Any) -> bool:
         """Bytes are never refused."""
         return True
-
-    def columns(self, *, needs_keys: bool) -> WholeRecordPath:
-        """Batches have the same form whether the sink needs keys or not."""
-        return WholeRecordPath()
 
     def convert(self, record: KafkaRecord) -> SinkRecord:
         """A record whose value is the whole message.
@@ -116,13 +115,7 @@ def _repeated(value: Any, count: int, kind: Any) -> Any:
 
 def _headers(batch: ColumnBatch) -> Any:
     """The headers of each record; [] where there are none."""
-    import numpy as np
-    import pyarrow as pa
-
-    from airflow_connect.kafka.reading.message_headers import HEADERS
+    from airflow_connect.kafka.reading.message_headers import no_headers
 
     found = batch.headers()
-    if found is not None:
-        return found
-    ends = pa.array(np.zeros(len(batch) + 1, np.int32))
-    return pa.ListArray.from_arrays(ends, pa.array([], HEADERS.value_type))
+    return no_headers(len(batch)) if found is None else found
