@@ -110,6 +110,11 @@ class Memory:
                 self._known.popitem(last=False)
             return self._known[key]  # type: ignore[return-value]
 
+    def known(self, key: Hashable) -> Remembered[object] | None:
+        """What is remembered of a question, or is being asked; None: nobody has asked it."""
+        with self._lock:
+            return self._known.get(key)
+
     def forget(self, key: Hashable) -> None:
         """Ask again the next time."""
         with self._lock:

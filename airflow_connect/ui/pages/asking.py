@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from airflow_connect.airflow.config_provider import PROVIDER_NAME, AirflowConfigProvider
 from airflow_connect.config_providers.resolving import resolve_references
+from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.reporting.redaction import Redactor
 from airflow_connect.ui.overview.reader import InstallationReader
 from airflow_connect.ui.overview.watching import Memory, Seen
 from airflow_connect.ui.web.installations import Installation, Installations
+from airflow_connect.ui.web.known_classes import unknown_classes
 
 if TYPE_CHECKING:
     from airflow_connect.control.state.config_fold import Registered
@@ -83,6 +85,33 @@ class Console:
             return plan_connector(self._spec(conn_id, config))
 
         return self._detail(("plan", conn_id, name, _mark(config)), conn_id, ask)
+
+    def plan_of_dag(self, conn_id: str, name: str, config: Config, *, ask: bool) -> Seen[Plan] | None:
+        """The same of a connector of a DAG. It reaches the servers that the DAG names, so it is made on request only.
+
+        Args:
+            conn_id, name, config: as `plan`.
+            ask: make it, for a user who may run the DAG; otherwise: what was made for this configuration, or None.
+
+        Raises:
+            ConfigError: a class is named that the API server must not import because of a DAG.
+        """
+        if ask:
+            if found := self.unknown_classes(conn_id, config):
+                raise ConfigError(
+                    f"{', '.join(found)}: the class that is named there is neither part of this package nor an entry"
+                    " point, and the API server imports no other class because a DAG names it.",
+                    code="airflow.unknown_class",
+                    suggestion="ConnectorTaskGroup shows the plan in Airflow, airflow-connect plan on the command line.",
+                )
+            self._memory.forget(("plan", conn_id, name, _mark(config)))
+            return self.plan(conn_id, name, config)
+        known = self._memory.known(("plan", conn_id, name, _mark(config)))
+        return None if known is None else cast("Seen[Plan]", known.look(float("inf"), DETAILS_WAIT_S))
+
+    def unknown_classes(self, conn_id: str, config: Config) -> list[str]:
+        """Keys of a DAG's configuration, or of its worker's, that name classes which must not be imported here."""
+        return unknown_classes({**self.worker(conn_id), **config})
 
     def dag_task(self, conn_id: str, dag_id: str, task_id: str, connector: str) -> Seen[DagTask]:
         """The task of a DAG that runs a connector."""

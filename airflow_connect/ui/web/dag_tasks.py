@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -42,7 +43,8 @@ def read_task(dag_id: str, task_id: str, connector: str) -> DagTask:
     found = [fields for name, fields in fields_of_tasks(kept) if name == task_id]
     if not found:
         raise ConfigError(f"DAG {dag_id} has no task {task_id} any more.", code="airflow.dag_task")
-    configs = [(fields, config) for fields in found if (config := _config_of(fields, task_id)) is not None]
+    fileloc = str(kept.get("dag", {}).get("fileloc", ""))
+    configs = [(fields, config) for fields in found if (config := _config_of(fields, task_id, fileloc)) is not None]
     matching = [config for _, config in configs if config.get("name") == connector]
     chosen = matching or [config for _, config in configs if is_template(config.get("name"))]
     if not chosen:
@@ -54,20 +56,20 @@ def read_task(dag_id: str, task_id: str, connector: str) -> DagTask:
         )
     config = {key: None if value is None else str(value) for key, value in chosen[0].items()}
     templates = tuple(sorted(key for key, value in config.items() if is_template(value)))
-    return DagTask(
-        dag_id, task_id, str(kept.get("dag", {}).get("fileloc", "")), _line(source, task_id), config, templates
-    )
+    return DagTask(dag_id, task_id, fileloc, _line(source, task_id), config, templates)
 
 
-def _config_of(fields: Mapping[str, Any], task_id: str) -> dict[str, Any] | None:
+def _config_of(fields: Mapping[str, Any], task_id: str, fileloc: str) -> dict[str, Any] | None:
     """The configuration; None: it is not kept with the DAG.
 
     Raises:
-        ConfigError: its file cannot be read here, or its database connection is missing.
+        ConfigError: its file cannot be read here, or does not belong to the DAG; or its database connection is missing.
     """
     config, file, database = (fields.get(name) for name in ("config", "config_file", "db_conn_id"))
     if is_template(file) or is_template(database) or not (isinstance(config, Mapping) or isinstance(file, str)):
         return None
+    if isinstance(file, str) and not isinstance(config, Mapping):
+        _refuse_elsewhere(file, fileloc)
     arguments = ConnectorArguments(
         f"task {task_id!r}",
         config=config if isinstance(config, Mapping) else None,
@@ -75,6 +77,21 @@ def _config_of(fields: Mapping[str, Any], task_id: str) -> dict[str, Any] | None
         db_conn_id=database,
     )
     return dict(arguments.connector_with_database().config)
+
+
+def _refuse_elsewhere(file: str, fileloc: str) -> None:
+    """Show no file of this machine because a DAG names it: only those in the folder of the DAG, or below it.
+
+    Raises:
+        ConfigError: it is another one.
+    """
+    folder = os.path.dirname(os.path.realpath(fileloc))
+    if "://" not in file and not os.path.realpath(file).startswith(f"{folder}{os.sep}"):
+        raise ConfigError(
+            f"The configuration is in {file}, which is not in the folder of the DAG ({folder}), so it is not read here.",
+            code="airflow.dag_task",
+            suggestion="Keep it beside the DAG file, or in object storage.",
+        )
 
 
 def _kept(dag_id: str) -> tuple[Mapping[str, Any], str]:

@@ -25,9 +25,11 @@ from airflow_connect.control.herder.refusals import NOT_FOUND, RefusedError
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.shared_reads import SharedReads
 from airflow_connect.control.state.topics import StateTopics
+from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 from airflow_connect.ui.overview.watching import Remembered
 from airflow_connect.ui.web.dag_places import DagPlace, DagPlaces
+from airflow_connect.ui.web.known_classes import PROVIDERS, unknown_classes
 
 SECTION = "airflow_connect"
 WORKER_CONN_IDS = "worker_conn_ids"
@@ -136,13 +138,34 @@ class Installations:
     def _look_at(self, conn_id: str) -> None:
         """Read the connection, and open the installation if it is new or has changed."""
         place = None if _named() else self._of_dags().get(conn_id)
-        worker = place.worker_config() if place else settings_of(get_connection(conn_id))
+        worker = _worker_of(place) if place else settings_of(get_connection(conn_id))
         now_s = time.monotonic()
         opened = self._opened.get(conn_id)
         if opened is None or opened.installation.worker != worker:
             self._opened[conn_id] = _Opened(_open(conn_id, worker), now_s)
         else:
             opened.read_at_s = now_s
+
+
+def _worker_of(place: DagPlace) -> dict[str, Any]:
+    """The worker configuration of a task of a DAG.
+
+    Raises:
+        ConfigError: it names a config provider that this process must not import because of a DAG; or as
+            `DagPlace.worker_config`.
+    """
+    worker = place.worker_config()
+    trusted = settings_of(get_connection(place.worker_conn_id)) if place.worker_conn_id else {}
+    found = [key for key in unknown_classes(worker, PROVIDERS) if worker[key] != trusted.get(key)]
+    if found:
+        raise ConfigError(
+            f"The worker of a task of a DAG names a class under {', '.join(found)} that is neither part of this package"
+            " nor an entry point, and the API server imports no other class because a DAG names it.",
+            code="airflow.unknown_class",
+            suggestion="Move the provider to the connection of type connect_worker that the task names"
+            " (worker_conn_id), or install it as a package with an entry point.",
+        )
+    return worker
 
 
 def _named() -> list[str]:

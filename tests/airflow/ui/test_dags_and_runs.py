@@ -55,11 +55,13 @@ def test_connectors_of_dags_are_shown_without_any_setting(
 
 
 @pytest.fixture
-def new_pages(tokens: dict[str, str]) -> Callable[[], TestClient]:
-    """Pages that remember nothing, for a viewer: `new_pages()`."""
+def new_pages(tokens: dict[str, str]) -> Callable[..., TestClient]:
+    """Pages that remember nothing: `new_pages()` for a viewer."""
     from airflow_connect.ui.pages.app import create_app
 
-    return lambda: TestClient(create_app(), base_url=ORIGIN, cookies={"_token": tokens["viewer"]})
+    return lambda role="viewer": TestClient(
+        create_app(), base_url=ORIGIN, cookies={"_token": tokens[role]}, headers={"Origin": ORIGIN}
+    )
 
 
 @pytest.mark.parametrize("is_file", [False, True], ids=["config", "file"])
@@ -70,9 +72,18 @@ def test_connector_of_a_dag_shows_its_configuration_and_its_plan(
     (tmp_path / "orders.json").write_text(json.dumps(config))
     given = f"config_file={str(tmp_path / 'orders.json')!r}" if is_file else f"config={config!r}"
     keep_dag(tmp_path, DAG_OF_PAGES.format(dag_id="nightly", topic="x").replace('config_file="orders.json"', given))
-    page = complete(new_pages(), f"/{CONN_ID}/connector", "Nothing: everything is copied.", name=OF_DAG)
+    browser, address = new_pages("user"), f"/{CONN_ID}/connector"
+    page = complete(browser, address, "Show the plan", name=OF_DAG)
     assert f"Task copy of DAG nightly , in {tmp_path}/dag.py, line 6." in text_of(page)
-    assert "flush.size" in page and SECRET not in page
+    assert "flush.size" in page and SECRET not in page and "Nothing: everything is copied." not in page
+    assert browser.post(address, params={"name": OF_DAG}).url.path == address
+    page = complete(browser, address, "Nothing: everything is copied.", name=OF_DAG)
+    assert "Plan again" in page
+    viewer = new_pages()
+    page = complete(viewer, address, "A user who may run the DAG can ask for the plan here.", name=OF_DAG)
+    assert "Show the plan" not in page
+    refused = viewer.post(address, params={"name": OF_DAG})
+    assert (refused.status_code, "may not run DAG nightly" in refused.text) == (403, True)
     forget_dag("nightly")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.control.herder.refusals import CONFLICT, FORBIDDEN, RefusedError
 from airflow_connect.documents.run import Plan
 from airflow_connect.runtime.reporting.texts import format_bytes, format_count, format_seconds, plural
 from airflow_connect.ui.overview.model import Connector, Position, Run
@@ -12,7 +13,7 @@ from airflow_connect.ui.pages.calls import Call, connector_of
 from airflow_connect.ui.pages.charts import meter
 from airflow_connect.ui.pages.rendering import render
 from airflow_connect.ui.pages.views import history
-from airflow_connect.ui.pages.views.hiding import shown_config
+from airflow_connect.ui.pages.views.hiding import knows_class, shown_config
 from airflow_connect.ui.pages.views.listing import badge
 from airflow_connect.ui.pages.views.running import running_of
 
@@ -46,7 +47,10 @@ def page(call: Call) -> str:
         may_run=call.may_run(connector),
         running=running_of(connector),
         rendered=_rendered(connector),
-        config=sorted(shown_config(config or {}).items()),
+        config=sorted(shown_config(config or {}, of_dag=task is not None).items()),
+        is_known=task is None or task.value is None or knows_class(task.value.config),
+        unknown=unknown_classes(call, task),
+        may_plan=may_plan(call, connector, task),
         task=task,
         changes=changed_rows(connector),
         letters=letters,
@@ -118,7 +122,35 @@ def _plan(call: Call, connector: Connector, config: Config | None, task: Seen[Da
     """The plan of the next run; None: its configuration is not known."""
     if config is None or (task is not None and task.value is not None and task.value.templates):
         return None
+    if task is not None:
+        return call.console.plan_of_dag(call.conn_id, connector.name, config, ask=False)
     return call.console.plan(call.conn_id, connector.name, config)
+
+
+def may_plan(call: Call, connector: Connector, task: Seen[DagTask] | None) -> bool:
+    """Whether the plan of a connector of a DAG may be requested here."""
+    if task is None or task.value is None or task.value.templates or unknown_classes(call, task):
+        return False
+    return bool(connector.dags) and call.visitor.may_trigger(connector.dags[0])
+
+
+def unknown_classes(call: Call, task: Seen[DagTask] | None) -> list[str]:
+    """Keys that name classes which the API server does not import for a DAG, so it cannot make the plan."""
+    return [] if task is None or task.value is None else call.console.unknown_classes(call.conn_id, task.value.config)
+
+
+def request_plan(call: Call) -> str:
+    """Make the plan of a connector of a DAG, which the page then shows."""
+    connector = connector_of(call, call.seen())
+    task = None if connector is None else _dag_task(call, connector)
+    if connector is None or task is None or task.value is None:
+        raise RefusedError("The configuration in the DAG is not known yet. Try again.", 503)
+    if not call.visitor.may_trigger(task.value.dag_id):
+        raise RefusedError(f"User {call.visitor.name} may not run DAG {task.value.dag_id}.", FORBIDDEN)
+    if task.value.templates:
+        raise RefusedError(f"Only the running task knows {', '.join(task.value.templates)}.", CONFLICT)
+    call.console.plan_of_dag(call.conn_id, connector.name, task.value.config, ask=True)
+    return call.href("connector", name=connector.name) + "#plan"
 
 
 def forecast(connector: Connector, plan: Plan) -> list[tuple[str, str]]:

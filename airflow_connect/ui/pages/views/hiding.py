@@ -5,16 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from airflow_connect.api.config.values import masked
+from airflow_connect.api.config.plugins import PluginKind, installed
+from airflow_connect.api.config.values import HIDDEN, masked
+from airflow_connect.config.keys.sink import CONNECTOR_CLASS, sink_keys
+from airflow_connect.config.keys.source import source_keys
 from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 
 
-def shown_config(config: Mapping[str, str | None]) -> dict[str, str]:
-    """The configuration: references as written, secrets hidden, also where one is part of another value."""
-    names = _secret_names(config.get("connector.class") or "")
+def shown_config(config: Mapping[str, str | None], *, of_dag: bool = False) -> dict[str, str]:
+    """The configuration: references as written, secrets hidden, also where one is part of another value.
+
+    `of_dag`: a DAG has it. Its class is imported only if it is one of this package or an entry point; of another class
+    nobody knows here which keys are secrets, so only those that every connector has are shown.
+    """
+    plugin = config.get(CONNECTOR_CLASS) or ""
+    if of_dag and not knows_class(config):
+        known = {*sink_keys().keys, *source_keys().keys}
+        shown = shown_config({key: value for key, value in config.items() if key in known and key != CONNECTOR_CLASS})
+        hidden = {key: HIDDEN for key in config if key not in shown}
+        return {**hidden, **shown, CONNECTOR_CLASS: plugin}
+    names = _secret_names(plugin)
     redact = Redactor(secret_values(config, secret_names=names))
     return {key: "" if value is None else redact(str(value)) for key, value in masked(config, names).items()}
+
+
+def knows_class(config: Mapping[str, str | None]) -> bool:
+    """Whether the class of a connector is one of this package or an entry point."""
+    return installed(PluginKind.CONNECTOR, config.get(CONNECTOR_CLASS) or "") is not None
 
 
 @cache
