@@ -126,6 +126,15 @@ class Tables:
         """Look again at the next use: a table was changed by someone else."""
         self._known.clear()
 
+    def may_be_created(self, connection: Connection, table: TableId) -> bool:
+        """Whether a table is missing, and a record with a value would create it."""
+        if not self._config.creates or table in self._known:
+            return False
+        found = self._look(connection, table)
+        if found is not None:
+            self._known[table] = found
+        return found is None
+
     def columns_for(self, connection: Connection, table: TableId, fields: Sequence[SinkField]) -> FieldColumns:
         """The column of each field; what is missing is created, if the configuration says so.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from sqlalchemy import inspect
 
 from airflow_connect.api import schema as s
 from tests.support.copies.jdbc_sink_tasks import SinkRun, give, records
@@ -97,6 +98,23 @@ def test_deletes_that_find_no_row_are_counted(database):
     report = give(runner, records(None, None, None, keys=["a", "b", "c"], key_schema=s.STRING))
     (note,) = (note for note in runner.notes.sentences if "deleted no row" in note)
     assert report.written == 3 and note.startswith("2 records were without value, and deleted no row of orders:")
+
+
+def test_delete_does_not_create_the_table_that_a_later_record_needs(database):
+    config = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "id", "delete_enabled": "true"}
+    run = SinkRun(database, auto_create="true", auto_evolve="true", **config)
+    runner = run.open()
+    report = give(runner, records(None, None, keys=["a", "b"], key_schema=s.STRING))
+    (note,) = runner.notes.sentences
+    with database.connected() as connection:
+        assert report.written == 2 and not inspect(connection).has_table("orders")
+    assert note.startswith("2 records were without value, and deleted no row of orders, because the table did not")
+    runner = run.open()
+    of_keys = {"keys": ["a", "b", "c", "b"], "key_schema": s.STRING, "schema": s.struct(("n", s.INT64))}
+    rows = records(None, {"n": 1}, {"n": 2}, None, first=2, **of_keys)
+    assert give(runner, rows).written == 4
+    assert database.rows("SELECT id, n FROM orders") == [("c", 2)]
+    assert [note for note in runner.notes.sentences if "deleted no row" in note][0].startswith("1 record was without")
 
 
 def test_fields_of_the_whitelist_that_no_record_has_are_named(database):
