@@ -86,6 +86,8 @@ _SQLITE_COLLATIONS = """
 SELECT x.name, x.coll FROM pragma_index_list(?) AS l, pragma_index_xinfo(l.name) AS x
 WHERE x.key AND x.name IS NOT NULL AND x.coll <> 'BINARY'
 """
+_SQLITE_QUOTED = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/""", re.DOTALL)
+_SQLITE_REPLACES = re.compile(r"\bON\s+CONFLICT\s+REPLACE\b", re.IGNORECASE)
 _EXACT_COLLATIONS = ("_nopad_bin", "_0900_bin")
 
 
@@ -106,6 +108,22 @@ def collations(connection: Connection, dialect: str, quoting: Quoting, table: Ta
     else:
         return {}
     return {str(name): str(collation) for name, collation in found}
+
+
+def replaced_rows(connection: Connection, table: TableId) -> str:
+    """What SQLite does with rows that a constraint of a table refuses, as a sentence without its subject; or "" .
+
+    No pragma tells the conflict clause of a constraint: it is in the statement that made the table.
+    """
+    asked = "SELECT sql FROM sqlite_master WHERE type = 'table' AND lower(name) = lower(?)"
+    made = str(connection.exec_driver_sql(asked, (table.table,)).scalar() or "")
+    if not _SQLITE_REPLACES.search(_SQLITE_QUOTED.sub(" ", made)):
+        return ""
+    return (
+        "has a constraint that is declared with ON CONFLICT REPLACE: a record with a unique value that another row has"
+        " deletes that row, and null in a column that is NOT NULL becomes its default, without an error. Declare it"
+        " without this clause if no row may be lost."
+    )
 
 
 def exact_collation(connection: Connection) -> str:

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.schema import DECIMAL, TIMESTAMP, Type
 from airflow_connect.connectors.jdbc.sink import keys
-from airflow_connect.connectors.jdbc.sink.coarse import changes, collations, declared_types, equal_keys, exact_collation
+from airflow_connect.connectors.jdbc.sink.coarse import (
+    changes,
+    collations,
+    declared_types,
+    equal_keys,
+    exact_collation,
+    replaced_rows,
+)
 from airflow_connect.connectors.jdbc.sink.fields import UNKNOWN, SinkField
 from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
 from airflow_connect.connectors.jdbc.sink.statements.standard_sql import Names, Statements
@@ -260,6 +267,8 @@ class Tables:
                 columns = replace(columns, may_copy=may_copy)
                 if is_unlogged and self._config.offsets_table:
                     self._coarse[table, ""] = [_UNLOGGED]
+            elif self._database.dialect.name == "sqlite" and (sentence := replaced_rows(connection, table)):
+                self._coarse[table, ""] = [sentence]
             connection.rollback()
         return columns
 

@@ -117,6 +117,25 @@ def test_delete_does_not_create_the_table_that_a_later_record_needs(database):
     assert [note for note in runner.notes.sentences if "deleted no row" in note][0].startswith("1 record was without")
 
 
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+def test_constraint_of_sqlite_that_deletes_other_rows_is_named(sqlite_database, mode):
+    sqlite_database.execute(
+        "CREATE TABLE orders (n BIGINT PRIMARY KEY, mail TEXT /* ' */ UNIQUE ON\nconflict Replace)",
+        "CREATE TABLE others (n BIGINT PRIMARY KEY, mail TEXT DEFAULT 'ON CONFLICT REPLACE' UNIQUE -- ON CONFLICT REPLACE\n)",
+    )
+    schema = s.struct(("n", s.INT64), ("mail", s.STRING))
+    for table in ("orders", "others"):
+        config = {"insert_mode": mode, "pk_mode": "record_value", "pk_fields": "n", "table_name_format": table}
+        runner = SinkRun(sqlite_database, table, **config).open()
+        rows = [{"n": 1, "mail": "a"}, {"n": 2, "mail": "a" if table == "orders" else "b"}]
+        give(runner, records(*rows, schema=schema))
+        notes = [note for note in runner.notes.sentences if "ON CONFLICT REPLACE" in note]
+        assert [note.partition(":")[0] for note in notes] == (
+            ["The table orders has a constraint that is declared with ON CONFLICT REPLACE"] if table == "orders" else []
+        )
+    assert sqlite_database.rows("SELECT n FROM orders") == [(2,)]
+
+
 def test_fields_of_the_whitelist_that_no_record_has_are_named(database):
     database.execute("CREATE TABLE orders (n BIGINT)")
     runner = SinkRun(database, fields_whitelist="n,amuont").open()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_connect.errors import ConfigError, DataError, OffsetError
+from airflow_connect.errors import ConfigError, ConnectError, DataError, OffsetError
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database
 
@@ -65,6 +65,17 @@ def test_query_of_any_form_is_copied_once(database: Database, query: str, column
     assert runs.run().records == []
     database.execute("INSERT INTO a VALUES (5, 'x')")
     assert runs.run().ids() == [5]
+
+
+def test_plan_does_not_read_the_rows_of_a_query(postgresql_database: Database) -> None:
+    """Only the last row cannot be computed: whoever reads the whole result would meet it."""
+    query = "SELECT i AS id, 1 / (3 - i) AS part FROM generate_series(1, 3) i"
+    source = copies(
+        postgresql_database, "incrementing", query=query, incrementing_column_name="id", validate_non_null="false"
+    )
+    assert len(source.run(batches=0).tasks) == 1
+    with pytest.raises(ConnectError, match="division by zero"):
+        source.run()
 
 
 @BOTH_PATHS
