@@ -131,6 +131,8 @@ class Targets:
         found = self._call("GET", f"/{quote(name, '')}{_ALIASES}")
         if found.is_success:
             return _is_alias(found, name)
+        if found.status != HTTPStatus.NOT_FOUND:
+            raise self._client.refused(f"show {name}", found)  # It may exist, such as with a block of metadata.
         documents = self._config
         if documents.is_stream:
             what, answer = "create the data stream", self._call("PUT", f"/_data_stream/{quote(name, '')}")

@@ -127,6 +127,17 @@ def test_closed_and_blocked_indices_are_named(opensearch, unique_name):
     assert closed.value.code == "search.index" and "Open the index" in closed.value.suggestion
 
 
+def test_index_whose_metadata_is_blocked_is_not_taken_for_a_missing_one(opensearch, unique_name):
+    """`index.blocks.metadata`: not set on the server of all tests, because other indices' aliases are then hidden."""
+    reason = "index [x] blocked by: [FORBIDDEN/9/index metadata (api)];"
+    blocked = {"error": {"type": "cluster_block_exception", "reason": reason}, "status": 403}
+    with search_proxy(opensearch.ports[0], lambda *_: None) as proxy:
+        proxy.early_faults = [(403, json.dumps(blocked).encode())]
+        with pytest.raises(SearchError, match=f"refused to show {unique_name} .403.: .*FORBIDDEN/9/index metadata"):
+            SearchTask(proxy.url, unique_name).write(rows(unique_name, 3))
+    assert opensearch.request("GET", f"/{unique_name}")[0] == 404
+
+
 def test_red_index_is_named_although_the_server_waits_longer_for_shards_than_we_do(opensearch, unique_name):
     make_red(opensearch, unique_name)
     with search_proxy(opensearch.ports[0]) as proxy:
