@@ -125,7 +125,7 @@ class Database:
         try:
             yield connection
         finally:
-            end(connection)
+            close_quietly(connection)
 
     @contextmanager
     def failures(self, what: str) -> Iterator[None]:
@@ -147,7 +147,7 @@ class Database:
             self.engine.dispose()
 
 
-def end(connection: Connection) -> None:
+def close_quietly(connection: Connection) -> None:
     """Close a connection. The server may have closed it: what was not committed is undone all the same."""
     try:
         connection.close()

@@ -86,8 +86,8 @@ class _Meaning(Enum):
         " writes to, and stays there."
     )
     NOTHING_LEFT = (
-        "{records} without value, and sent again because an answer was lost: {target} had no document with the key then."
-        " Either the first try has deleted it, or there was none. The first was {place}. They count as written."
+        "{records} without value, and sent again because an answer was lost: {target} had no document with the key"
+        " then. Either the first try has deleted it, or there was none. The first was {place}. They count as written."
     )
     MAYBE_TWICE = (
         "{records} written to {target} by a request that was sent again because its answer was lost. If the server had"

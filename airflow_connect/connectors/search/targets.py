@@ -26,7 +26,9 @@ TOMBSTONES_KEPT = "1h"
 LONGEST_WAIT_MS = 60_000
 """How long a server waits for shards unless a request says otherwise."""
 # The fields to return of a bulk answer: without it, the server repeats index, id and shards of every document.
-_ANSWER = "filter_path=errors,error,status,items.*.status,items.*.error,items.*.result,items.*.failure_store,items.*._index"
+_ANSWER = (
+    "filter_path=errors,error,status,items.*.status,items.*.error,items.*.result,items.*.failure_store,items.*._index"
+)
 
 # Whether something exists. HEAD would do, but its answer cannot say why it is refused.
 _ALIASES = "?filter_path=error,status,*.aliases"

@@ -11,7 +11,7 @@ from airflow_connect.connectors.jdbc.sink.columns.chunk import ColumnChunk, Rows
 from airflow_connect.connectors.jdbc.sink.offsets import Move, OffsetsTable, Position, writing
 from airflow_connect.connectors.jdbc.sink.outcome import Outcome, RowRefusedError
 from airflow_connect.connectors.jdbc.sink.sessions import prepare, single_statements
-from airflow_connect.databases.connecting import end, is_of_a_driver
+from airflow_connect.databases.connecting import close_quietly, is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of, typed
 from airflow_connect.errors import ConnectError, DatabaseError, DataError, RetriableError, SchemaError
 from airflow_connect.retrying import REAL_TIME, Backoff, Retry, Timing
@@ -180,7 +180,7 @@ class Writer:
         """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            end(connection)
+            close_quietly(connection)
 
     # --- tries ----------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,13 @@ TEXTS = ("", " ", "a\\b'c\"d%", "NULL", "\\x41")
 @pytest.mark.parametrize("mode", ["insert", "upsert", "update"])
 @pytest.mark.parametrize(
     "sql_mode",
-    ["EMPTY_STRING_IS_NULL", "PAD_CHAR_TO_FULL_LENGTH", "NO_BACKSLASH_ESCAPES", "ORACLE", "ANSI_QUOTES,PIPES_AS_CONCAT"],
+    [
+        "EMPTY_STRING_IS_NULL",
+        "PAD_CHAR_TO_FULL_LENGTH",
+        "NO_BACKSLASH_ESCAPES",
+        "ORACLE",
+        "ANSI_QUOTES,PIPES_AS_CONCAT",
+    ],
 )
 def test_texts_of_mariadb_are_what_was_sent(
     mariadb_database: Database, monkeypatch: pytest.MonkeyPatch, rows: int, mode: str, sql_mode: str

@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import Engine, event
 
 from airflow_connect.connectors.jdbc.source.read import changed
+from airflow_connect.connectors.jdbc.source.split.plan import Division
 from airflow_connect.databases import connecting, keys
 from airflow_connect.databases.settings import ConnectionSettings
 from airflow_connect.errors import AccessError, ConfigError, DatabaseError
 from tests.devstack.mariadb import INITIAL_DATABASE, MariaDbServer
-from airflow_connect.connectors.jdbc.source.split.plan import Division
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.certificates import self_signed
 from tests.support.servers.databases import Database

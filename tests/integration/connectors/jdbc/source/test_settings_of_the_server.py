@@ -50,7 +50,8 @@ def test_results_of_mariadb_are_whole(mariadb_database: Database, mode: str, mon
 @pytest.mark.parametrize("sql_mode", ["PAD_CHAR_TO_FULL_LENGTH", "ORACLE,EMPTY_STRING_IS_NULL", "ANSI_QUOTES"])
 def test_texts_of_mariadb_are_whole(mariadb_database: Database, sql_mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mariadb_database.execute(
-        "CREATE TABLE a (id INT AUTO_INCREMENT PRIMARY KEY, c CHAR(5), v VARCHAR(5))", "INSERT INTO a VALUES (1, 'x', '')"
+        "CREATE TABLE a (id INT AUTO_INCREMENT PRIMARY KEY, c CHAR(5), v VARCHAR(5))",
+        "INSERT INTO a VALUES (1, 'x', '')",
     )
     own = MySqlDialect.connect_arguments
 
