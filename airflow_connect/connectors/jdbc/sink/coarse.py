@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
     from airflow_connect.databases.identifiers import Quoting, TableId
 
-_DECLARED = re.compile(r"([a-z]+(?: precision)?)[^(]*(?:\((\d+)(?:,(\d+))?\))?")
+_DECLARED = re.compile(r"([a-z]+(?: precision)?)[^(]*(?:\((\d+)(?:,(-?\d+))?\))?")
 _WHOLE = frozenset({"tinyint", "smallint", "mediumint", "integer", "int", "bigint"})
 _EXACT = frozenset({"numeric", "decimal"})
 _TIMES = frozenset({"timestamp", "datetime", "time"})
@@ -86,7 +86,9 @@ _SQLITE_COLLATIONS = """
 SELECT x.name, x.coll FROM pragma_index_list(?) AS l, pragma_index_xinfo(l.name) AS x
 WHERE x.key AND x.name IS NOT NULL AND x.coll <> 'BINARY'
 """
-_SQLITE_QUOTED = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/""", re.DOTALL)
+_SQLITE_QUOTED = re.compile(
+    r"""'[^']*(?:'|\Z)|"[^"]*(?:"|\Z)|`[^`]*(?:`|\Z)|\[[^\]]*(?:\]|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)""", re.DOTALL
+)
 _SQLITE_REPLACES = re.compile(r"\bON\s+CONFLICT\s+REPLACE\b", re.IGNORECASE)
 _EXACT_COLLATIONS = ("_nopad_bin", "_0900_bin")
 
@@ -165,6 +167,11 @@ def changes(declared: str, schema: Schema, dialect: str) -> list[str]:
             "has the type bytea, and the field is a text, in which the database takes \\x41 or \\101 for one byte."
             " Write bytes, or change the type of the column."
         )
+    if dialect == "postgresql" and declared == "oid" and schema.name is None and schema.type in _NUMBERS:
+        found.append(
+            "has the type oid, in which the database takes a negative number for one that is 4294967296 larger. Change"
+            " the type of the column if there are negative numbers."
+        )
     if dialect != "mysql":
         return found
     first, *_, last = re.split(r"[ (]", declared) * 2
@@ -205,6 +212,8 @@ def kept_by(declared: str, schema: Schema, dialect: str) -> str:
         places = 0
     elif word in _EXACT and first is not None:
         places = int(second or 0)
+        if places < 0:
+            return f"multiples of {10**-places} only"
     elif word in _EXACT and schema.type is Type.FLOAT64:
         return _kept_of_number(_CAST_BITS, schema)
     else:

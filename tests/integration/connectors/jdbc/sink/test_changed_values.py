@@ -91,6 +91,17 @@ def test_short_texts_of_postgresql_are_named(postgresql_database):
     ]
 
 
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+def test_numbers_of_postgresql_that_become_others_are_named(postgresql_database, columnar):
+    postgresql_database.execute("CREATE TABLE orders (a numeric(3, -2), b oid)")
+    schema = s.struct(("a", s.INT64), ("b", s.INT64))
+    notes = ColumnRun(postgresql_database, schema).copy([{"a": 149, "b": -3}] * 600, columnar=columnar).notes
+    assert [note.partition(",")[0].partition(":")[0] for note in notes] == [
+        "The column a of orders keeps multiples of 100 only", "The column b of orders has the type oid",
+    ]  # fmt: skip
+    assert postgresql_database.rows("SELECT DISTINCT a, b FROM orders") == [(100, 4294967293)]
+
+
 def test_deletes_that_find_no_row_are_counted(database):
     database.execute("CREATE TABLE orders (id VARCHAR(20) PRIMARY KEY, n BIGINT)", "INSERT INTO orders VALUES ('a', 1)")
     config = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "id", "delete_enabled": "true"}

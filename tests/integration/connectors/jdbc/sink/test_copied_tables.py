@@ -57,7 +57,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
     if isinstance(value, timedelta):
-        return (datetime.min + value).time()
+        return (datetime(2000, 1, 1, tzinfo=UTC) + value).time()
     if isinstance(value, Decimal):
         return value.normalize()
     return int.from_bytes(value) if isinstance(value, bytes) and value in (b"\0", b"\1") else value
