@@ -38,6 +38,11 @@ _READ_AS = {
     **dict.fromkeys(("date", "time", "datetime", "timestamp"), "the digits of a date or time, such as 20260131"),
 }
 """What MySQL and MariaDB take a whole number for."""
+_TEXT_READ_AS = {
+    "enum": "a number in a text, such as `1`, for the position of a value in its list, unless it is one of them",
+    "set": "a number in a text, such as `1`, for bits, one for each value of its list, unless it is one of them",
+    "year": "a text such as `1` for a year of two digits",
+}
 _NUMBERS = frozenset({Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64})
 _PG_WITH_NONDETERMINISTIC = (12,)
 _MARIADB_WITH_NO_PAD, _MYSQL_WITH_NO_PAD = (10, 2), (8, 0, 17)
@@ -180,6 +185,8 @@ def changes(declared: str, schema: Schema, dialect: str) -> list[str]:
             f"has the type {first}, and the field is a number, which the database takes for {_READ_AS[first]}. Change"
             " the type of the column, or that of the field, if its number is meant."
         )
+    if first in _TEXT_READ_AS and schema.type is Type.STRING:
+        found.append(f"has the type {first}, in which the database takes {_TEXT_READ_AS[first]}, without an error.")
     if last in _FILLED and schema.optional:
         found.append(f"has {_FILLED[last]}.")
     return found
@@ -212,17 +219,21 @@ def kept_by(declared: str, schema: Schema, dialect: str) -> str:
         places = 0
     elif word in _EXACT and first is not None:
         places = int(second or 0)
-        if places < 0:
-            return f"multiples of {10**-places} only"
     elif word in _EXACT and schema.type is Type.FLOAT64:
         return _kept_of_number(_CAST_BITS, schema)
     else:
         return ""
+    return _kept_of_places(places, schema)
+
+
+def _kept_of_places(places: int, schema: Schema) -> str:
+    if places < 0:
+        return f"multiples of {10**-places} only"
     kept = counted(places, "digit") + " after the point"
     if schema.name == DECIMAL:
         scale = int(schema.parameters.get(DECIMAL_SCALE, "0"))
         return f"{kept}, and the field has {scale}" if scale > places else ""
-    if is_text:
+    if schema.type is Type.STRING:
         return f"{kept}, {_TEXT}"
     return f"{kept}, and the field is a floating-point number" if schema.type in (Type.FLOAT32, Type.FLOAT64) else ""
 

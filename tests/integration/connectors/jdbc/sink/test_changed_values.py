@@ -75,6 +75,18 @@ def test_columns_of_mariadb_that_take_values_for_others_are_named(mariadb_databa
     assert mariadb_database.rows("SELECT DISTINCT a, c FROM orders") == [("5", 2)]
 
 
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+def test_columns_of_mariadb_that_take_texts_for_numbers_are_named(mariadb_database, columnar):
+    mariadb_database.execute("CREATE TABLE orders (a ENUM('x', 'y'), b SET('x', 'y'), c YEAR)")
+    schema = s.struct(*((name, s.STRING) for name in "abc"))
+    notes = ColumnRun(mariadb_database, schema).copy([dict.fromkeys("abc", "1")] * 600, columnar=columnar).notes
+    assert [note.partition(",")[0] for note in notes] == [
+        f"The column {name} of orders has the type {kind}"
+        for name, kind in zip("abc", ("enum", "set", "year"), strict=True)
+    ]
+    assert mariadb_database.rows("SELECT DISTINCT a, b, c FROM orders") == [("x", "x", 2001)]
+
+
 def test_short_texts_of_postgresql_are_named(postgresql_database):
     postgresql_database.execute(
         'CREATE TABLE orders (a name, b "char", c numeric(5, 1), d int, e text, f numeric, g bytea)'
