@@ -91,6 +91,11 @@ _SQLITE_COLLATIONS = """
 SELECT x.name, x.coll FROM pragma_index_list(?) AS l, pragma_index_xinfo(l.name) AS x
 WHERE x.key AND x.name IS NOT NULL AND x.coll <> 'BINARY'
 """
+_SQLITE_NUMBERS = ("real", "numeric")
+_SQLITE_TEXTS = (
+    "holds numbers, and the field is a text: SQLite makes a number of a text that looks like one, so `007` becomes 7,"
+    " and of more than 15 digits the last ones may be lost. Give the column the type TEXT to keep texts as they are."
+)
 _SQLITE_QUOTED = re.compile(
     r"""'[^']*(?:'|\Z)|"[^"]*(?:"|\Z)|`[^`]*(?:`|\Z)|\[[^\]]*(?:\]|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)""", re.DOTALL
 )
@@ -157,8 +162,10 @@ def changes(declared: str, schema: Schema, dialect: str) -> list[str]:
     """What a column does to values of a field without an error, as sentences without their subject.
 
     Args:
-        declared, schema, dialect: see `kept_by`.
+        declared, schema, dialect: see `kept_by`; for SQLite, `declared` is its affinity in small letters.
     """
+    if dialect == "sqlite":
+        return [_SQLITE_TEXTS] if schema.type is Type.STRING and declared in _SQLITE_NUMBERS else []
     if schema.type is Type.ARRAY and schema.value_schema is not None and declared.endswith("[]"):
         return changes(declared.removesuffix("[]"), schema.value_schema, dialect)
     kept, found = kept_by(declared, schema, dialect), []

@@ -254,7 +254,7 @@ class Tables:
             )
         with self._database.failures(f"look up the table {table}"):
             place = (connection, self._database.dialect.name, self._database.quoting, table)
-            declared, equal = declared_types(*place), collations(*place)
+            declared, equal = declared_types(*place) or types, collations(*place)
             connection.rollback()
         columns = replace(TableColumns.of(types, self._database.quoting), declared=declared, collations=equal)
         if kind == "VIEW":

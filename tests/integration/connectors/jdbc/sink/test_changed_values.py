@@ -38,6 +38,20 @@ def test_whole_number_that_a_real_column_of_sqlite_would_change_is_refused(sqlit
     assert sqlite_database.rows("SELECT n, v FROM orders") == [(1, 2.0**60), (2, -3.0)]
 
 
+def test_columns_of_sqlite_that_make_numbers_of_texts_are_named(sqlite_database):
+    """Two keys, such as `007` and `7`, were one row, and long ones lost their last digits."""
+    sqlite_database.execute("CREATE TABLE orders (k INTEGER, r DOUBLE, t TEXT, b)")
+    schema = s.struct(*((name, s.STRING) for name in "krtb"))
+    runner = SinkRun(sqlite_database).open()
+    give(runner, records(*(dict.fromkeys("krtb", text) for text in ("007", "12345678901234567890")), schema=schema))
+    assert [note.partition(":")[0] for note in runner.notes.sentences] == [
+        f"The column {name} of orders holds numbers, and the field is a text" for name in "kr"
+    ]
+    assert sqlite_database.rows("SELECT * FROM orders") == [
+        (7, 7.0, "007", "007"), (12345678901234567000.0,) * 2 + ("12345678901234567890",) * 2,
+    ]  # fmt: skip
+
+
 def test_zero_in_an_auto_increment_column_stays_zero(mariadb_database):
     """It became the next number: an upsert inserted the row of the key 0 again and again."""
     mariadb_database.execute("CREATE TABLE orders (n BIGINT AUTO_INCREMENT PRIMARY KEY, v BIGINT)")
