@@ -80,7 +80,7 @@ def check_database_of(spec: RunSpec) -> Iterator[Result]:
         if not str(connector.get(URL) or "").startswith(_JDBC):  # Search sinks have this key as well.
             return
         parsed = connector_definition(connector).parse(connector)
-        with Database(ConnectionSettings.from_parsed(parsed, connector)) as database, database.connect():
+        with Database(ConnectionSettings.from_parsed(parsed, connector)) as database, database.connected():
             found = f"{database.engine.dialect.name} answers and accepts the login."
     yield f"{spec.connector.get('name')}: database", found, "", True
 
