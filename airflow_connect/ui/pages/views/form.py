@@ -26,8 +26,11 @@ from airflow_connect.ui.pages.views.hiding import shown_config
 
 SET = "set:"
 """Prefix of the form fields that hold the value of one key."""
+FROM = "from:"
+"""Prefix of the form fields that choose a field of an Airflow connection, as a reference, for the value of a key."""
 WAS = "was:"
 """Prefix of the form fields that hold what those have shown."""
+_LOGINS = ("access.key.id", ".user", ".username")
 NAME, CLASS = "name", "connector.class"
 START = {NAME: "", CLASS: ""}
 Config = Mapping[str, str | None]
@@ -43,6 +46,7 @@ class FormKey:
         is_hidden: it has a value that must not be shown.
         notes: what a run would do with it, such as that it has no effect.
         is_open: whether it is shown at once: it is set, required, wrong or important.
+        is_first: whether a new connector most likely needs it: it is set, required, wrong, or important without default.
     """
 
     name: str
@@ -58,6 +62,12 @@ class FormKey:
     is_secret: bool
     is_hidden: bool
     is_open: bool
+    is_first: bool
+
+    @property
+    def connection_field(self) -> str:
+        """The field of an Airflow connection that may hold the value: password, login, or ""."""
+        return "password" if self.is_secret else "login" if self.name.endswith(_LOGINS) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +142,7 @@ def checked(call: Call, config: Config, stored: Config | None = None, text: Conf
     return Checked(config, text, stored, keys, problem, notes)
 
 
-def form_values(checked: Checked, plan: Seen[Any] | None) -> dict[str, Any]:
+def form_values(call: Call, checked: Checked, plan: Seen[Any] | None) -> dict[str, Any]:
     """What the templates of the form need."""
     value = None if plan is None else plan.value
     ranges = [] if value is None else [(r, task.task) for task in value.tasks for r in task.ranges]
@@ -143,6 +153,7 @@ def form_values(checked: Checked, plan: Seen[Any] | None) -> dict[str, Any]:
             totals.append(("Records, at most", format_count(sum(len(r) for r, _ in ranges))))
     return {
         "checked": checked,
+        "connections": call.visitor.connection_ids() if checked.keys else [],
         "classes": [plugin["class"] for plugin in installed(connectors_only=True)],
         "groups": list(dict.fromkeys(key.group for key in checked.keys)),
         "plan": plan,
@@ -169,6 +180,9 @@ def _stands_for_stored(key: str, value: str | None, stored: Config, shown: Mappi
 def _with_fields(text: Config, call: Call) -> dict[str, str | None]:
     """The text, changed by those fields that somebody has changed: an empty one removes its key."""
     config = dict(text)
+    for name, values in call.form.items():
+        if name.startswith(FROM) and values[-1].strip():
+            config[name.removeprefix(FROM)] = values[-1].strip()
     for name, values in call.form.items():
         key, value = name.removeprefix(SET), values[-1].strip()
         # A field that was left alone must not undo what was changed in the text.
@@ -223,6 +237,8 @@ def _key(
     told = findings.get(name, [])
     own = tuple(value["errors"])
     errors = own or tuple(note for level, note in told if level == "error")
+    is_needed = bool(errors) or definition["required"] or name in config
+    is_important = definition["importance"] == "HIGH"
     return FormKey(
         name,
         definition["group"] or "Other",
@@ -236,7 +252,8 @@ def _key(
         definition["required"],
         is_secret,
         _is_hidden(name, config, shown),
-        bool(errors) or definition["required"] or name in config or definition["importance"] == "HIGH",
+        is_needed or is_important,
+        is_needed or (is_important and not definition["default_value"]),
     )
 
 
