@@ -14,6 +14,7 @@ from airflow_connect.ui.overview.watching import Memory, Seen
 from airflow_connect.ui.web.installations import Installation, Installations
 
 if TYPE_CHECKING:
+    from airflow_connect.api.config.references import ResolvedReferences
     from airflow_connect.control.state.config_fold import Registered
     from airflow_connect.documents.run import Plan
     from airflow_connect.observe.inspecting.doctor import Check
@@ -154,7 +155,7 @@ class Console:
             from airflow_connect.ui.pages.examining import checks_within
 
             worker, providers = self.worker(conn_id), {PROVIDER_NAME: AirflowConfigProvider}
-            references = resolve_references(config or {}, worker, providers=providers)
+            references = self.references(conn_id, config or {})
             redact = Redactor(secret_values(worker, config or {}), references)
             specs = [] if config is None else [RunSpec(config, worker, references=references.values)]
             # The API server starts no run, so it may have no Spark.
@@ -177,6 +178,15 @@ class Console:
         """The worker configuration of an installation, references unresolved."""
         return self.installations.get(conn_id).worker
 
+    def references(self, conn_id: str, config: Config) -> ResolvedReferences:
+        """The values of references, Airflow's connections and variables included.
+
+        Raises:
+            ConfigError, UnavailableError: one of them has no value.
+        """
+        providers = {PROVIDER_NAME: AirflowConfigProvider}
+        return resolve_references(config, self.worker(conn_id), providers=providers)
+
     def replayed(self, conn_id: str, name: str, config: Config, request: ReplayRequest) -> Replayed:
         """Replay dead letters of a registered sink, or say what a replay would do; takes as long as it takes."""
         from airflow_connect.runtime.driver.dead_letters.replay import replay
@@ -192,9 +202,7 @@ class Console:
     def _spec(self, conn_id: str, config: Config) -> RunSpec:
         from airflow_connect.runtime.spec import RunSpec
 
-        worker = self.installations.get(conn_id).worker
-        providers = {PROVIDER_NAME: AirflowConfigProvider}
-        return RunSpec(config, worker, references=resolve_references(config, worker, providers=providers).values)
+        return RunSpec(config, self.worker(conn_id), references=self.references(conn_id, config).values)
 
     def _detail(self, key: Hashable, conn_id: str, ask: Callable[[], _Value], look: Look | None = None) -> Seen[_Value]:
         def hiding() -> _Value:

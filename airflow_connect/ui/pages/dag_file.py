@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from airflow_connect.api.config import plugins
 from airflow_connect.api.source import SourceConnector
+from airflow_connect.ui.pages.views.form import LOGINS
 from airflow_connect.ui.pages.views.hiding import shown_config
 
 _ODD = re.compile(r"[^A-Za-z0-9_]+")
@@ -48,12 +49,12 @@ class NeededConnection:
     """A connection that has to be made, because its secret was typed into the form.
 
     Attributes:
-        key: of the configuration.
-        conn_id: exactly this one; the secret is its password.
+        conn_id: exactly this one.
+        fields: each of its fields, login or password, with the key whose value it holds.
     """
 
-    key: str
     conn_id: str
+    fields: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +88,9 @@ def dag_files(config: Mapping[str, str | None], place: str) -> DagFiles:
     """
     name = str(config["name"])
     slug = _slug(name)
-    shown = shown_config(config)
-    written: dict[str, str | None] = {}
-    needed = []
-    for key, value in config.items():
-        if value is None or shown[key] == value:
-            written[key] = value
-            continue
-        conn_id = f"{slug}_{_slug(key)}"
-        written[key] = f"${{airflow:{conn_id}:password}}"
-        needed.append(NeededConnection(key, conn_id))
+    needed = _needed(config, slug)
+    places = {key: f"${{airflow:{one.conn_id}:{part}}}" for one in needed for part, key in one.fields}
+    written = {key: places.get(key, value) for key, value in config.items()}
     json_name = f"{slug}.json"
     dag = _DAG.format(
         name=_in_docstring(name),
@@ -108,7 +102,18 @@ def dag_files(config: Mapping[str, str | None], place: str) -> DagFiles:
         more=_AWS if "s3.bucket.name" in config and not any(key in config for key in _OWN_LOGIN) else "",
     )
     text = json.dumps(written, indent=2, ensure_ascii=False) + "\n"
-    return DagFiles(f"{slug}.py", dag, json_name, text, tuple(needed))
+    return DagFiles(f"{slug}.py", dag, json_name, text, needed)
+
+
+def _needed(config: Mapping[str, str | None], slug: str) -> tuple[NeededConnection, ...]:
+    """One connection for a login and the first other secret, and one for each further secret."""
+    shown = shown_config(config)
+    hidden = [key for key, value in config.items() if value is not None and shown[key] != value]
+    logins = [key for key in hidden if key.endswith(LOGINS)][:1]
+    others = [key for key in hidden if key not in logins]
+    pair = (*(("login", key) for key in logins), *(("password", key) for key in others[:1]))
+    first = (NeededConnection(slug, pair),) if pair else ()
+    return (*first, *(NeededConnection(f"{slug}_{_slug(key)}", (("password", key),)) for key in others[1:]))
 
 
 def _slug(text: str) -> str:
