@@ -90,7 +90,9 @@ def only_sink_of(spec: RunSpec) -> SinkConfiguration:
 
 
 def first_records(configuration: SinkConfiguration, most: int) -> list[KafkaRecord]:
-    """The first records of all partitions together, as they are in Kafka; joins no group.
+    """The first records, `most` of all partitions together, as they are in Kafka; joins no group.
+
+    Each partition with records gives an equal part; one that has fewer gives what it has.
 
     Raises:
         UnavailableError, AccessError: a topic cannot be read.
@@ -101,11 +103,11 @@ def first_records(configuration: SinkConfiguration, most: int) -> list[KafkaReco
     found: list[KafkaRecord] = []
     with configuration.references.hiding_errors(), SinkSession(configuration) as kafka:
         log = kafka.log_state(RunLimits())
-        for one in _ranges(log.earliest, log.end, None):
-            if len(found) >= most:
-                break
-            if len(one):
-                found.extend(_some(configuration, [one], most - len(found), oldest=True))
+        ranges = [one for one in _ranges(log.earliest, log.end, None) if len(one)]
+        part = -(-most // max(1, len(ranges)))
+        for one in ranges:
+            if len(found) < most:
+                found.extend(_some(configuration, [one], min(part, most - len(found)), oldest=True))
     return found
 
 

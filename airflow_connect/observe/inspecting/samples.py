@@ -187,11 +187,12 @@ def _open_namer(storage: StorageConfig, raw: Mapping[str, str], store: str) -> _
     layout = open_layout(storage, raw)
     extension = open_format(storage.value_format, storage, raw).format.extension
     names = layout.names
+    root = store.partition(" at ")[0].rstrip("/")  # S3: `s3://bucket at http://server`
 
     def key_of(directory: str, topic: str, partition: int, start: int) -> str:
         key = object_key(directory, topic, partition, start, extension, names)
         if names.hold_end:  # The name also has the last offset, which only the whole file has.
             key = f"{key.removesuffix(extension)}{names.file_delimiter}…{extension}"
-        return f"{store.rstrip('/')}/{key}"
+        return f"{root}/{key}"
 
     return _Namer(layout.partitioner, key_of, storage.flush_size or 0, storage.on_null == "fail")

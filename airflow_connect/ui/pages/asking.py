@@ -98,7 +98,7 @@ class Console:
 
         return self._detail(("letters", conn_id, name, queue), conn_id, ask)
 
-    def plan(self, conn_id: str, name: str, config: Config) -> Seen[Plan]:
+    def plan(self, conn_id: str, name: str, config: Config, look: Look | None = None) -> Seen[Plan]:
         """What the next run of a registered connector would copy."""
 
         def ask() -> Plan:
@@ -106,7 +106,7 @@ class Console:
 
             return plan_connector(self._spec(conn_id, config))
 
-        return self._detail(("plan", conn_id, name, _mark(config)), conn_id, ask)
+        return self._detail(("plan", conn_id, name, _mark(config)), conn_id, ask, look)
 
     def dag_task(self, conn_id: str, dag_id: str, task_id: str, connector: str) -> Seen[DagTask]:
         """The task of a DAG that runs a connector."""

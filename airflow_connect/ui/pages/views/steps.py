@@ -112,7 +112,7 @@ def steps_of(call: Call, checked: Checked, *, is_live: bool = False) -> Steps:
     samples = None
     if not is_source and (RECORDS in shown or (PLAN in shown and pressed != "check")):
         samples = console.samples(call.conn_id, name, checked.config, how[RECORDS])
-    plan = console.plan(call.conn_id, name, checked.config) if PLAN in shown else None
+    plan = console.plan(call.conn_id, name, checked.config, how[PLAN]) if PLAN in shown else None
     dag = None
     if DAG in shown:
         dag = dag_files(checked.config, console.installations.argument_of(call.conn_id))
