@@ -229,6 +229,20 @@ def test_a_record_that_the_partitioner_refuses_would_fail(
     assert "10 would fail" in looked and "FieldPartitioner needs a schema" in looked.partition("sink: ")[2]
 
 
+def test_records_that_are_null_or_dropped_are_told_apart(
+    browser_of: BrowserOf, showcase: Showcase, make_topic: Any, produce: Any
+) -> None:
+    topic = make_topic(1)
+    produce(topic, [(0, b"k", None, 1_000, []), (0, b"k", b'{"n":1}', 1_000, []), (0, b"k", b"\xff{", 1_000, [])])
+    config = {**showcase.config(LAGGING), "name": "mixed", "topics": topic, "behavior.on.null.values": "fail"}
+    looked = text_of(ask(browser_of("op"), config, "records"))
+    assert "3 records, 2 would fail" in looked
+    assert "its value is null, and behavior.on.null.values=fail" in looked
+    drop = {"transforms": "drop", "transforms.drop.type": "org.apache.kafka.connect.transforms.Filter"}
+    dropped = text_of(ask(browser_of("op"), {**config, **drop}, "records"))
+    assert dropped.count("dropped by a transformation") == 2  # the third cannot be decoded
+
+
 def test_a_database_that_does_not_answer_and_the_records_of_a_source(browser_of: BrowserOf) -> None:
     config = {
         "name": "unreachable",
@@ -288,7 +302,7 @@ def test_the_dag_that_is_taken_runs_and_holds_no_secret(
     }
     assert f"{slug} : login is the value of aws.access.key.id: password is the value of {SECRET_KEY}" in text_of(page)
     assert s3.secret_key not in "".join(files.values())
-    assert f'worker_conn_id="connect_of_dag"' in files[f"{slug}.py"]
+    assert 'worker_conn_id="connect_of_dag"' in files[f"{slug}.py"]
     assert all(f'download="{name}"' in page for name in files)
 
     secret = {"conn_type": "generic", "login": s3.access_key, "password": s3.secret_key}

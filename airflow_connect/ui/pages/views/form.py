@@ -147,8 +147,8 @@ def checked(call: Call, config: Config, stored: Config | None = None, text: Conf
     if stored is not None:
         problem, only_as_dag = problem or only_as_dag, ""
     shown, of_text = shown_config(config), shown_config(text)
-    known = [info for info in (*infos, *_of_converters(config)) if info["definition"] is not None]
-    keys = tuple(_key(info, config, shown, text, of_text, findings) for info in known)
+    defined = [info for info in (*infos, *_of_converters(config)) if info["definition"] is not None]
+    keys = tuple(_key(info, config, shown, text, of_text, findings) for info in defined)
     elsewhere = (set(findings) & set(config)) - {key.name for key in keys}
     notes = tuple(f"{name}: {note}" for name in sorted(elsewhere) for level, note in findings[name] if level != "error")
     return Checked(config, text, stored, keys, problem, notes, only_as_dag)

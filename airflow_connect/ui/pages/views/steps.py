@@ -17,7 +17,7 @@ from airflow_connect.runtime.reporting.texts import format_bytes, format_count, 
 from airflow_connect.ui.overview.watching import Seen
 from airflow_connect.ui.pages.asking import Look
 from airflow_connect.ui.pages.calls import Call
-from airflow_connect.ui.pages.dag_file import DagFiles, dag_files
+from airflow_connect.ui.pages.views.dag_file import DagFiles, dag_files
 from airflow_connect.ui.pages.views.form import CLASS, NAME, Checked
 
 if TYPE_CHECKING:
@@ -175,7 +175,9 @@ def _facts(call: Call, checked: Checked, plan: Seen[Plan], samples: Seen[Samples
         facts.append(("Bytes in Kafka", f"about {format_bytes(round(records * mean))}"))
         bases.append(f"Bytes: from the keys and values of the {plural(len(seen.records), 'record')} looked at.")
     if seen is not None and seen.records_per_file:
-        fewest = sum(-(-len(r) // seen.records_per_file) for r in plan.value.ranges)
+        leaves_rest = str(checked.config.get("flush.on.end") or "").lower() == "false"
+        rest = 0 if leaves_rest else seen.records_per_file - 1
+        fewest = sum((len(r) + rest) // seen.records_per_file for r in plan.value.ranges)
         facts.append(("Files, at least", format_count(fewest)))
         bases.append("Files: from flush.size and the partitions; each directory of a partitioner adds to them.")
     speed, where = _speed(call, str(checked.config[CLASS]))
