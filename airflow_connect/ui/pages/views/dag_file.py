@@ -15,7 +15,7 @@ from airflow_connect.ui.pages.views.hiding import shown_config
 
 _ODD = re.compile(r"[^A-Za-z0-9_]+")
 _OWN_LOGIN = ("aws.access.key.id", "s3.credentials.provider.class")
-_DAG = '''"""Runs the connector {name} every hour. Its configuration is {json_name}, in the same folder."""
+_DAG = '''"""Runs the connector {name} every hour. Its configuration is {file_name}, in the same folder."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -62,20 +62,20 @@ class DagFiles:
     """Both files.
 
     Attributes:
-        dag_name, json_name: their names, for one folder.
+        dag_name, file_name: their names, for one folder.
         needed: connections to make.
     """
 
     dag_name: str
     dag: str = field(repr=False)
-    json_name: str
+    file_name: str
     json: str = field(repr=False)
     needed: tuple[NeededConnection, ...]
 
     @property
     def downloads(self) -> tuple[tuple[str, str, str], ...]:
         """Name, text and address of each file. The address holds the file itself, so nothing is kept here."""
-        both = ((self.dag_name, self.dag), (self.json_name, self.json))
+        both = ((self.dag_name, self.dag), (self.file_name, self.json))
         return tuple((name, text, _address(text)) for name, text in both)
 
 
@@ -91,18 +91,18 @@ def dag_files(config: Mapping[str, str | None], place: str) -> DagFiles:
     needed = _needed(config, slug)
     places = {key: f"${{airflow:{one.conn_id}:{part}}}" for one in needed for part, key in one.fields}
     written = {key: places.get(key, value) for key, value in config.items()}
-    json_name = f"{slug}.json"
+    file_name = f"{slug}.json"
     dag = _DAG.format(
         name=_in_docstring(name),
-        json_name=json_name,
+        file_name=file_name,
         dag_id=json.dumps(slug),
-        json_text=json.dumps(json_name),
+        json_text=json.dumps(file_name),
         params="source=True" if _is_source(config) else "",
         place=place,
         more=_AWS if "s3.bucket.name" in config and not any(key in config for key in _OWN_LOGIN) else "",
     )
     text = json.dumps(written, indent=2, ensure_ascii=False) + "\n"
-    return DagFiles(f"{slug}.py", dag, json_name, text, needed)
+    return DagFiles(f"{slug}.py", dag, file_name, text, needed)
 
 
 def _needed(config: Mapping[str, str | None], slug: str) -> tuple[NeededConnection, ...]:
