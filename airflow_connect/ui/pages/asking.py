@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_connect.airflow.config_provider import PROVIDER_NAME, AirflowConfigProvider
@@ -150,17 +150,15 @@ class Console:
 
         def ask() -> list[Check]:
             from airflow_connect.observe.inspecting.doctor import examine
-            from airflow_connect.runtime.reporting.redaction import secret_values
             from airflow_connect.runtime.spec import RunSpec
             from airflow_connect.ui.pages.examining import checks_within
 
             worker, providers = self.worker(conn_id), {PROVIDER_NAME: AirflowConfigProvider}
             references = self.references(conn_id, config or {})
-            redact = Redactor(secret_values(worker, config or {}), references)
             specs = [] if config is None else [RunSpec(config, worker, references=references.values)]
             # The API server starts no run, so it may have no Spark.
             checks = examine(worker, specs, deep=True, providers=providers, runs_here=False)
-            return checks_within(checks, redact, DOCTOR_WITHIN_S)
+            return checks_within(checks, self._redactor(conn_id, config or {}), DOCTOR_WITHIN_S)
 
         return self._detail(("doctor", conn_id, name, _mark(config or {})), conn_id, ask, look)
 
@@ -170,7 +168,10 @@ class Console:
         def ask() -> Samples:
             from airflow_connect.observe.inspecting.samples import look_at_samples
 
-            return look_at_samples(self._spec(conn_id, config), MOST_SAMPLES)
+            found = look_at_samples(self._spec(conn_id, config), MOST_SAMPLES)
+            redact = self._redactor(conn_id, config)
+            records = tuple(replace(record, error=redact(record.error)) for record in found.records)
+            return replace(found, records=records)
 
         return self._detail(("samples", conn_id, name, _mark(config)), conn_id, ask, look)
 
@@ -186,6 +187,11 @@ class Console:
         """
         providers = {PROVIDER_NAME: AirflowConfigProvider}
         return resolve_references(config, self.worker(conn_id), providers=providers)
+
+    def _redactor(self, conn_id: str, config: Config) -> Redactor:
+        from airflow_connect.runtime.reporting.redaction import secret_values
+
+        return Redactor(secret_values(self.worker(conn_id), config), self.references(conn_id, config))
 
     def replayed(self, conn_id: str, name: str, config: Config, request: ReplayRequest) -> Replayed:
         """Replay dead letters of a registered sink, or say what a replay would do; takes as long as it takes."""

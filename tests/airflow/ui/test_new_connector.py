@@ -164,6 +164,16 @@ def test_a_secret_can_be_a_reference_to_a_connection_that_the_user_may_see(
         session.delete(session.query(Connection).filter_by(conn_id=conn_id).one())
 
 
+def test_a_reference_to_a_connection_that_does_not_exist_is_named(
+    browser_of: BrowserOf, s3: S3Server, topic: str
+) -> None:
+    config = {**s3_config(s3, "any", topic), SECRET_KEY: "${airflow:no_such_connection:password}"}
+    answer = browser_of("op").post(CREATE, data={"do": "test", "config": json.dumps(config)})
+    assert answer.status_code == 400
+    assert SECRET_KEY in text_of(answer.text) and "no_such_connection" in text_of(answer.text)
+    assert "✓ passed" not in answer.text
+
+
 def test_a_form_that_was_left_empty_is_not_tried(browser_of: BrowserOf) -> None:
     answer = browser_of("op").post(CREATE, data={"do": "test", "set:connector.class": S3_CLASS})
     assert answer.status_code == 400
