@@ -164,6 +164,30 @@ def test_a_secret_can_be_a_reference_to_a_connection_that_the_user_may_see(
         session.delete(session.query(Connection).filter_by(conn_id=conn_id).one())
 
 
+def test_a_connector_with_a_reference_is_created_where_the_worker_knows_airflows_connections(
+    browser_of: BrowserOf,
+    kafka: Any,
+    s3: S3Server,
+    bucket: str,
+    topic: str,
+    sealed: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    provider = "airflow_connect.airflow.config_provider:AirflowConfigProvider"
+    knows = {"config.providers": "airflow", "config.providers.airflow.class": provider}
+    worker = {"conn_type": "connect_worker", "extra": worker_of(kafka.bootstrap, topic) | knows}
+    monkeypatch.setenv("AIRFLOW_CONN_CONNECT_KNOWS", json.dumps(worker))
+    monkeypatch.setenv("AIRFLOW__AIRFLOW_CONNECT__WORKER_CONN_IDS", f"{CONN_ID}, connect_knows")
+    reference = f"${{airflow:{sealed}:password}}"
+    config, address = {**s3_config(s3, bucket, topic), SECRET_KEY: reference}, CREATE.replace(CONN_ID, "connect_knows")
+    op = browser_of("op")
+    planned = op.post(address, data={"do": "plan", "config": json.dumps(config)}).text
+    assert f"Create {config['name']}" in planned and "It cannot be created here" not in planned
+    done = op.post(address, data={"do": "create", "config": json.dumps(config)})
+    assert f"{config['name']} was created." in done.text
+    assert s3.secret_key not in done.text
+
+
 def test_a_reference_to_a_connection_that_does_not_exist_is_named(
     browser_of: BrowserOf, s3: S3Server, topic: str
 ) -> None:
