@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.databases.dialects.postgresql import PostgreSqlDialect
+from airflow_connect.databases.dialects.postgresql import QUOTES_TYPES, PostgreSqlDialect
 from airflow_connect.databases.read_timeout import peer_of, sockets_to
 
 if TYPE_CHECKING:
@@ -29,12 +29,13 @@ class ArrowStream:
         sockets: descriptors of its connection; empty if they cannot be told from others.
     """
 
-    def __init__(self, like: psycopg.Connection[Any], isolation: str = "") -> None:
+    def __init__(self, like: psycopg.Connection[Any], isolation: str = "", options: str = "") -> None:
         """Connect.
 
         Args:
             like: an open connection to the same server, with the same rights.
             isolation: isolation level of each statement, as in SQL; "": the server's default.
+            options: more options of libpq for the session.
 
         Raises:
             adbc_driver_manager.Error: the server refused the connection.
@@ -43,7 +44,7 @@ class ArrowStream:
 
         peer = peer_of(like.fileno())
         before = sockets_to(peer)
-        self._connection = dbapi.connect(_parameters(like), autocommit=True)
+        self._connection = dbapi.connect(_parameters(like, options), autocommit=True)
         self.sockets = sockets_to(peer) - before
         self._cursor: Any = None
         self.is_in_transaction = False
@@ -124,7 +125,8 @@ def arrow_stream(connection: Connection, isolation: str = "") -> ArrowStream | N
     # Such a database has texts of any encoding, and Arrow's are UTF-8.
     if find_spec("adbc_driver_postgresql") is None or like.info.parameter_status("server_encoding") == "SQL_ASCII":
         return None
-    return ArrowStream(like, isolation)
+    # ADBC reads the names of types before the first statement. Poolers refuse options, so none are sent without need.
+    return ArrowStream(like, isolation, "-c quote_all_identifiers=off" if connection.info.get(QUOTES_TYPES) else "")
 
 
 def _reader(cursor: Any) -> Iterator[pa.RecordBatch]:
@@ -143,12 +145,14 @@ def _reader(cursor: Any) -> Iterator[pa.RecordBatch]:
         raise adbc_driver_manager.OperationalError(str(error), status_code=unknown) from error
 
 
-def _parameters(like: psycopg.Connection[Any]) -> str:
+def _parameters(like: psycopg.Connection[Any], options: str) -> str:
     """Parameters of libpq for the server to which a connection is open, which may be one of several."""
     from psycopg.conninfo import make_conninfo
 
     info = like.info
     parameters = {**info.get_parameters(), "host": info.host, "port": str(info.port), "client_encoding": "UTF8"}
+    if options:
+        parameters["options"] = f"{parameters.get('options', '')} {options}".strip()
     if info.hostaddr:
         parameters["hostaddr"] = info.hostaddr
     if info.password:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from airflow_connect.databases.dialects.dialect import DatabaseDialect
 
+log = logging.getLogger(__name__)
 _WORTH_ANOTHER_ATTEMPT = frozenset(
     {
         Failure.UNKNOWN_HOST,
@@ -117,6 +119,15 @@ class Database:
                     raise typed(error, "connect", settings.address) from None
 
     @contextmanager
+    def connected(self) -> Iterator[Connection]:
+        """A connection of `connect` that is closed at the end, also if the server has closed it meanwhile."""
+        connection = self.connect()
+        try:
+            yield connection
+        finally:
+            close_quietly(connection)
+
+    @contextmanager
     def failures(self, what: str) -> Iterator[None]:
         """Turn exceptions of the driver into errors for users.
 
@@ -134,6 +145,16 @@ class Database:
         """Close pooled connections; those handed out are closed by their users."""
         if "engine" in self.__dict__:
             self.engine.dispose()
+
+
+def close_quietly(connection: Connection) -> None:
+    """Close a connection. The server may have closed it: what was not committed is undone all the same."""
+    try:
+        connection.close()
+    except Exception as error:
+        if not is_of_a_driver(error):
+            raise
+        log.debug("A connection was lost before it was closed: %s", type(error).__name__)
 
 
 def is_of_a_driver(error: BaseException) -> bool:

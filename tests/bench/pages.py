@@ -54,6 +54,8 @@ def main() -> None:
             "one run": f"/{CONN_ID}/run?name=c-7&run={last_run}",
             "cluster": f"/{CONN_ID}/cluster",
             "offsets": f"/{CONN_ID}/offsets?name=c-7",
+            "new connector": f"/{CONN_ID}/create",
+            "form of a new connector": f"/{CONN_ID}/create?class=io.confluent.connect.s3.S3SinkConnector",
         }
         for name, path in pages.items():
             times = sorted(_timed(browser, path) for _ in range(requests))

@@ -119,6 +119,13 @@ def installed(kind: PluginKind, name: str) -> PluginRef | None:
     return PluginRef(kind, name, registered[name]) if name in registered else None
 
 
+def entry_point_names(kind: PluginKind) -> list[str]:
+    """Names of third-party plugins, without importing them."""
+    from importlib.metadata import entry_points  # the import alone takes 20 ms
+
+    return sorted({point.name for point in entry_points(group=kind.entry_point_group)} - set(_built_in(kind)))
+
+
 def load(ref: PluginRef) -> Any:
     """Import the class.
 

@@ -11,7 +11,9 @@ from airflow_connect.connectors.search.client import reason_of
 from airflow_connect.connectors.search.conflicts import (
     DROPPED,
     IN_FAILURE_STORE,
+    MAYBE_TWICE,
     NOTHING_DELETED,
+    NOTHING_LEFT,
     conflicting_version,
 )
 from airflow_connect.errors import DataError, SearchError, UnavailableError
@@ -43,7 +45,7 @@ class Verdict:
         again: positions of documents that are sent again.
         rejected: position and error of documents that the server will never take.
         conflicts: position of documents that the server holds already, and the version that it holds (None: unknown);
-            or `DROPPED`, `IN_FAILURE_STORE`, `NOTHING_DELETED`: what the server has done instead.
+            or one of the negative numbers of `conflicts.py`: what the server has done instead.
         reason: why documents are sent again, in the server's words.
         suggestion: what to do if it stays that way.
         is_overload: whether smaller requests may help.
@@ -69,8 +71,10 @@ class Verdict:
             self.reason = self.reason or "types of fields changed meanwhile"
         return bool(raced)
 
-    def add_followers(self, ids: Sequence[str]) -> None:
+    def add_followers(self, ids: Sequence[str]) -> bool:
         """Also send later documents with the same ids again: what came after must come after once more.
+
+        Returns whether there are any.
 
         What the server said about these does not count then: each of them is judged in its last try only.
 
@@ -78,12 +82,27 @@ class Verdict:
             ids: see `Documents.ids`.
         """
         if not ids or not self.again:
-            return
+            return False
         chosen, names = set(self.again), {ids[n] for n in self.again} - {""}
         chosen |= {n for n in range(min(chosen), len(ids)) if ids[n] in names}
+        has_more = len(chosen) > len(self.again)
         self.again = sorted(chosen)
         self.rejected = [(n, error) for n, error in self.rejected if n not in chosen]
         self.conflicts = [(n, version) for n, version in self.conflicts if n not in chosen]
+        return has_more
+
+    def add_repetitions(self, items: Sequence[Any], may_be_new: Callable[[int, str], bool]) -> None:
+        """Mark what cannot be known of a request that the server may have executed twice.
+
+        Args:
+            items: of the last answer.
+            may_be_new: whether a document at a position that was made in an index may be a second one.
+        """
+        self.conflicts = [(n, NOTHING_LEFT if found == NOTHING_DELETED else found) for n, found in self.conflicts]
+        for position, item in enumerate(items):
+            (result,) = item.values()
+            if result.get("result") == "created" and may_be_new(position, str(result.get("_index", ""))):
+                self.conflicts.append((position, MAYBE_TWICE))
 
 
 def judge(server: str, target: str, body: Any, count: int, where: Callable[[int], str]) -> Verdict:

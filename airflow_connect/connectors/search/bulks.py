@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -128,14 +128,26 @@ class ColumnDocuments:
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """A request."""
+    """A request.
+
+    Attributes:
+        target, documents: what is written, and where.
+        is_repeated: whether the server may have executed it before, without an answer.
+        index_before: where documents of the target went before that; "" if no answer had said so.
+    """
 
     target: Target
     documents: Documents
+    is_repeated: bool = False
+    index_before: str = ""
 
     def part(self, positions: Sequence[int]) -> Bulk:
         """A request with some of the documents."""
-        return Bulk(self.target, self.documents.select(positions))
+        return replace(self, documents=self.documents.select(positions))
+
+    def repeated(self, index_before: str) -> Bulk:
+        """The same request, sent again."""
+        return self if self.is_repeated else replace(self, is_repeated=True, index_before=index_before)
 
     def halves(self) -> list[Bulk]:
         """Two requests, the earlier documents first; the same one if there is one document only."""

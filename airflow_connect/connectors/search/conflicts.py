@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from airflow_connect.api.offsets import TopicPartition
 
-_CURRENT = re.compile(r"current version \[(\d+)\]")
+_CURRENT = re.compile(r"current version \[(\d+)\](?: is higher or equal to the one provided \[(\d+)\])?")
 
 
 DROPPED = -3
@@ -24,6 +24,12 @@ IN_FAILURE_STORE = -4
 """The same: the server has rejected the document, and keeps it in the failure store of the data stream."""
 NOTHING_DELETED = -5
 """The same: a deletion has found no document."""
+NOTHING_LEFT = -6
+"""The same, by a request that was sent again: its first try may have deleted the document."""
+MAYBE_TWICE = -7
+"""The same: a request that was sent again has made a document, which its first try may have made elsewhere."""
+SAME_VERSION = -8
+"""The same: the document that the server holds has the version of the one that was sent."""
 
 
 class Versions(Enum):
@@ -51,7 +57,12 @@ class Place(NamedTuple):
 
 
 class Conflict(NamedTuple):
-    """A document that the server did not write; `version`: of the one that it holds, None if it does not say."""
+    """A document that is not what the request asked for.
+
+    Attributes:
+        target, place: where it should be, and its record.
+        version: of the document that the server holds, None if it does not say; or one of the negative numbers above.
+    """
 
     target: str
     place: Place
@@ -73,6 +84,20 @@ class _Meaning(Enum):
         "{records} without value, and deleted no document of {target}: there is none with the key. The first was"
         " {place}. They count as written. If {target} is an alias, the document may be in an index that it no longer"
         " writes to, and stays there."
+    )
+    NOTHING_LEFT = (
+        "{records} without value, and sent again because an answer was lost: {target} had no document with the key"
+        " then. Either the first try has deleted it, or there was none. The first was {place}. They count as written."
+    )
+    MAYBE_TWICE = (
+        "{records} written to {target} by a request that was sent again because its answer was lost. If the server had"
+        " executed the first try, these documents are there twice: it chooses their ids, or {target} may have moved to"
+        " another index meanwhile. The first was {place}."
+    )
+    SAME_VERSION = (
+        "{records} not written, because {target} has a document of the same key and version. An earlier run, or an"
+        " earlier try of a request, has written it, or another record of the key has the same number in the header of"
+        " external.version.header. The first was {place}."
     )
     REPEATED = (
         "{records} not written again, because {target} has the same version of the documents: an earlier run, or an"
@@ -103,6 +128,8 @@ _OF_SERVER: Mapping[int | None, _Meaning] = {
     DROPPED: _Meaning.DROPPED,
     IN_FAILURE_STORE: _Meaning.IN_FAILURE_STORE,
     NOTHING_DELETED: _Meaning.NOTHING_DELETED,
+    NOTHING_LEFT: _Meaning.NOTHING_LEFT,
+    MAYBE_TWICE: _Meaning.MAYBE_TWICE,
 }
 _NOT_WRITTEN = frozenset({_Meaning.REFUSED, _Meaning.TAKEN, _Meaning.DROPPED, _Meaning.IN_FAILURE_STORE})
 
@@ -110,7 +137,9 @@ _NOT_WRITTEN = frozenset({_Meaning.REFUSED, _Meaning.TAKEN, _Meaning.DROPPED, _M
 def conflicting_version(reason: str) -> int | None:
     """The version that the server holds, from the reason that it gives (`VersionConflictEngineException`)."""
     found = _CURRENT.search(reason)
-    return None if found is None else int(found[1])
+    if found is None:
+        return None
+    return SAME_VERSION if found[1] == found[2] else int(found[1])
 
 
 class Conflicts:
@@ -151,10 +180,11 @@ class Conflicts:
         place, version = conflict.place, conflict.version
         if version in _OF_SERVER:
             return _OF_SERVER[version]
-        if versions is Versions.NONE or (versions is Versions.OFFSETS and version == place.offset):
+        is_same = version == SAME_VERSION
+        if versions is Versions.NONE or (versions is Versions.OFFSETS and (is_same or version == place.offset)):
             return _Meaning.REPEATED
         if versions is Versions.HEADER:
-            return _Meaning.OLDER
+            return _Meaning.SAME_VERSION if is_same else _Meaning.OLDER
         if versions is Versions.FIRST:
             return _Meaning.TAKEN
         end = self._ends.get(TopicPartition(place.topic, place.partition), 0)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.search.answers import (
     BLOCKED,
@@ -19,6 +19,7 @@ from airflow_connect.connectors.search.answers import (
     suggestion_for,
 )
 from airflow_connect.connectors.search.conflicts import Conflict
+from airflow_connect.connectors.search.keys import BY_SERVER
 from airflow_connect.errors import ConnectError, DataError, UnavailableError
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class BulkSender:
         self._rejected: list[tuple[SinkRecord, DataError]] = []
         self._conflicts: list[Conflict] = []
         self._error: BaseException | None = None
+        self._indices: dict[str, str] = {}
         self._pace = Pace(config.batch_size, config.in_flight)
 
     @property
@@ -177,15 +179,15 @@ class BulkSender:
         """
         pending, failures, has_raced = [bulk], 0, False
         while pending and not self._ending.is_set():
-            part = pending.pop(0)
+            part, is_lost = pending.pop(0), False
+            index_before = self._indices.get(part.target.name, "")
             try:
                 verdict = self._try_in_turn(part)
             except UnavailableError as error:
-                verdict = Verdict(list(range(len(part.documents))), reason=error.message.rstrip("."), is_overload=True)
-                verdict.suggestion = error.suggestion
+                verdict, is_lost = _whole(part, error), True
             if not has_raced and self._config.retries:
                 has_raced = verdict.retry_races()
-            verdict.add_followers(part.documents.ids)
+            is_lost |= verdict.add_followers(part.documents.ids)  # These were executed.
             self._note(part, verdict)
             if not verdict.again:
                 failures = 0
@@ -195,6 +197,8 @@ class BulkSender:
             if failures > self._config.retries:
                 raise self._exhausted(part, verdict)
             again = part.part(verdict.again)
+            if is_lost:
+                again = again.repeated(index_before)
             # A small request that fails again is divided as well: its documents may be large.
             splits = verdict.is_overload and (len(again.documents) > FEWEST_IN_BULK or failures > 1)
             pending[:0] = again.halves() if splits else [again]
@@ -219,9 +223,7 @@ class BulkSender:
         body = documents.body()
         answer = self._client.send("POST", bulk.target.bulk_path, body, is_bulk=True)
         if answer.is_success:
-            return judge(
-                self._client.name, bulk.target.name, answer.body, len(documents), lambda n: documents.record(n).where
-            )
+            return self._judged(bulk, answer.body)
         if answer.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
             if len(documents) > 1:
                 self._limit_bytes(len(body) // 2)
@@ -230,14 +232,33 @@ class BulkSender:
         if answer.status == HTTPStatus.BAD_REQUEST and answer.kind:
             return self._refused(bulk, answer.reason)
         if answer.status == HTTPStatus.TOO_MANY_REQUESTS or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            raise UnavailableError(
+            error = UnavailableError(
                 f"{self._client.name} did not execute a bulk request ({answer.status}): {answer.reason}.",
                 code="search.unavailable",
                 suggestion=suggestion_for(answer.kind),
             )
+            if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
+                return _whole(bulk, error)  # None of it was executed. A proxy's 502 or 504 does not say so.
+            raise error
         if answer.kind == BLOCKED:
             return self._blocked(bulk, answer.reason)
         raise self._client.refused(f"execute a bulk request for {bulk.target.name}", answer)
+
+    def _judged(self, bulk: Bulk, body: Any) -> Verdict:
+        """What a successful answer says, and what it cannot say of a request that was sent again."""
+        documents, target = bulk.documents, bulk.target.name
+        verdict = judge(self._client.name, target, body, len(documents), lambda n: documents.record(n).where)
+        if bulk.is_repeated:
+
+            def may_be_new(position: int, index: str) -> bool:
+                is_other = index not in (target, bulk.index_before)  # An alias or a data stream may have moved.
+                return is_other or self._config.ids_of(documents.place(position).renamed) == BY_SERVER
+
+            verdict.add_repetitions(body["items"], may_be_new)
+        (last,) = body["items"][-1].values()
+        if "_index" in last:
+            self._indices[target] = str(last["_index"])
+        return verdict
 
     def _refused(self, bulk: Bulk, reason: str) -> Verdict:
         """A request that is refused as a whole: halves show which of its documents is the reason."""
@@ -286,3 +307,9 @@ class BulkSender:
             code="search.retries",
             suggestion=verdict.suggestion,
         )
+
+
+def _whole(bulk: Bulk, error: UnavailableError) -> Verdict:
+    """The whole request again, in smaller parts."""
+    everything = list(range(len(bulk.documents)))
+    return Verdict(everything, reason=error.message.rstrip("."), suggestion=error.suggestion, is_overload=True)

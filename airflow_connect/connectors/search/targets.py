@@ -26,7 +26,9 @@ TOMBSTONES_KEPT = "1h"
 LONGEST_WAIT_MS = 60_000
 """How long a server waits for shards unless a request says otherwise."""
 # The fields to return of a bulk answer: without it, the server repeats index, id and shards of every document.
-_ANSWER = "filter_path=errors,error,status,items.*.status,items.*.error,items.*.result,items.*.failure_store"
+_ANSWER = (
+    "filter_path=errors,error,status,items.*.status,items.*.error,items.*.result,items.*.failure_store,items.*._index"
+)
 
 # Whether something exists. HEAD would do, but its answer cannot say why it is refused.
 _ALIASES = "?filter_path=error,status,*.aliases"
@@ -131,6 +133,8 @@ class Targets:
         found = self._call("GET", f"/{quote(name, '')}{_ALIASES}")
         if found.is_success:
             return _is_alias(found, name)
+        if found.status != HTTPStatus.NOT_FOUND:
+            raise self._client.refused(f"show {name}", found)  # It may exist, such as with a block of metadata.
         documents = self._config
         if documents.is_stream:
             what, answer = "create the data stream", self._call("PUT", f"/_data_stream/{quote(name, '')}")

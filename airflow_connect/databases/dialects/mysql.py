@@ -38,7 +38,11 @@ class MySqlDialect(DatabaseDialect):
     def prepare(self, connection: Connection) -> None:
         """TIMESTAMP columns, which are instants, arrive in UTC, and results whole, whatever the server's settings."""
         self.note_zone(connection)
-        connection.exec_driver_sql(f"SET time_zone = '+00:00', sql_select_limit = {_EVERY_ROW}")
+        # Nor does a CHAR get spaces that were not written.
+        connection.exec_driver_sql(
+            f"SET time_zone = '+00:00', sql_select_limit = {_EVERY_ROW},"
+            " sql_mode = REPLACE(@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', '')"
+        )
         connection.commit()
 
     def refuses_writes(self, connection: Connection) -> bool:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from airflow_connect.databases.urls import DatabaseAddress
 
 
+QUOTES_TYPES = "airflow_connect.quotes_types"
+"""Key of a connection's `info`: whether other sessions write names of types with quotes."""
 _REPLAYED = """
 SELECT coalesce(pg_last_xact_replay_timestamp(), (SELECT checkpoint_time FROM pg_control_checkpoint()))
 """
@@ -26,8 +28,13 @@ class PostgreSqlDialect(DatabaseDialect):
         "SET TIME ZONE 'UTC'",
         "SET datestyle = 'ISO'",
         "SET extra_float_digits = 3",
+        "SET array_nulls = on",
+        "SET quote_all_identifiers = off",
     )
-    """Values arrive whole, and times in UTC, whatever server, database or role are set to; pgjdbc does the same."""
+    """Values arrive whole, and times in UTC, whatever server, database or role are set to; pgjdbc does the same.
+
+    Without the last two, null in an array that is written becomes the text NULL, and names of types have quotes.
+    """
     # Inside a transaction, current_timestamp is the transaction's beginning, which may be long ago.
     clock_statement = "SELECT clock_timestamp()"
     offset_statement = "SELECT extract(timezone FROM clock_timestamp())::int"
@@ -43,6 +50,7 @@ class PostgreSqlDialect(DatabaseDialect):
     def prepare(self, connection: Connection) -> None:
         """See `session_settings`."""
         self.note_zone(connection)
+        connection.info[QUOTES_TYPES] = connection.exec_driver_sql("SHOW quote_all_identifiers").scalar_one() == "on"
         connection.exec_driver_sql("; ".join(self.session_settings))
         connection.commit()
 

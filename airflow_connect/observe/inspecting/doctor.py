@@ -15,7 +15,7 @@ from airflow_connect import __version__
 from airflow_connect.api.json_document import JsonDocument
 from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.errors import ConnectError
-from airflow_connect.observe.inspecting.doctor_of_stores import check_bucket_of, check_database_of
+from airflow_connect.observe.inspecting.doctor_of_stores import check_bucket_of, check_database_of, check_directory_of
 from airflow_connect.runtime.engine.pyspark_versions import PysparkVersionsError, ensure_one_version, version_of
 from airflow_connect.runtime.worker_check import check_registries, check_worker
 
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from airflow_connect.runtime.spec import RunSpec
 
 SERVERS = "servers of the worker"
-_NOT_TRIED = "Nothing was tried: of what connectors read and write beside Kafka, only buckets and databases are tried."
+_NOT_TRIED = (
+    "Nothing was tried: of what connectors read and write beside Kafka, only buckets, directories and databases are"
+    " tried."
+)
 _PACKAGES = ("confluent-kafka", "pyarrow", "fastavro", "pyspark", "pyspark-client", "apache-airflow")
 
 
@@ -81,6 +84,7 @@ def examine(
         yield from attempt(f"{name}: Schema Registry", partial(_registries_of, spec))
         stores = [
             *attempt(f"{name}: bucket", partial(_checks_of, check_bucket_of, spec)),
+            *attempt(f"{name}: directory", partial(_checks_of, check_directory_of, spec)),
             *attempt(f"{name}: database", partial(_checks_of, check_database_of, spec)),
         ]
         yield from stores or [Check(f"{name}: other systems", _NOT_TRIED)]

@@ -1,10 +1,11 @@
-"""Checks of what connectors write to or read from: a bucket with its rules and its clock, a database.
+"""Checks of what connectors write to or read from: a bucket with its rules and its clock, a directory, a database.
 
 Each result is: what was tried, what was found, what to do, and whether it is in order.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -64,6 +65,40 @@ def check_bucket_of(spec: RunSpec) -> Iterator[Result]:
             transport.close()
 
 
+def check_directory_of(spec: RunSpec) -> Iterator[Result]:
+    """Try what a run does with its directory. Nothing for connectors without one, and for those with a bucket.
+
+    Raises:
+        ConnectError: the directory cannot be used; the message says why.
+    """
+    from airflow_connect.connectors.files.s3.connector import S3SinkConnector
+    from airflow_connect.connectors.files.shared.connector import StorageSinkConnector
+    from airflow_connect.runtime.driver.sink.of_spec import sink_of
+
+    configuration = sink_of(spec)
+    kind = None if configuration is None else configuration.connector_class
+    if configuration is None or kind is None or not issubclass(kind, StorageSinkConnector):
+        return
+    if issubclass(kind, S3SinkConnector):
+        return
+    from airflow_connect.connectors.files.shared.writing.opening import open_names
+    from airflow_connect.stores.local.store import LocalStore
+
+    config = dict(configuration.resolved.connector.raw)
+    with configuration.references.hiding_errors(), configuration.sink as sink:
+        storage, store = sink.call("storage", lambda connector: connector.storage(config))
+        did = f"{spec.connector.get('name')}: directory"
+        if isinstance(store, LocalStore) and not os.path.isdir(store.root):
+            yield did, f"{store.root} does not exist on this machine. The first run creates it where it runs.", "", True
+            return
+        publisher = store.publisher(probe_prefix=open_names(storage).prefix, overwrite=False)
+        try:
+            publisher.preflight()
+        finally:
+            publisher.close()
+        yield did, f"{store.name} can be written; a file was created, renamed and deleted.", "", True
+
+
 def check_database_of(spec: RunSpec) -> Iterator[Result]:
     """Log in to the database of a JDBC connector. Nothing for others.
 
@@ -80,7 +115,7 @@ def check_database_of(spec: RunSpec) -> Iterator[Result]:
         if not str(connector.get(URL) or "").startswith(_JDBC):  # Search sinks have this key as well.
             return
         parsed = connector_definition(connector).parse(connector)
-        with Database(ConnectionSettings.from_parsed(parsed, connector)) as database, database.connect():
+        with Database(ConnectionSettings.from_parsed(parsed, connector)) as database, database.connected():
             found = f"{database.engine.dialect.name} answers and accepts the login."
     yield f"{spec.connector.get('name')}: database", found, "", True
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.offsets import OffsetRange
     from airflow_connect.api.record import KafkaRecord, SinkRecord
     from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
-    from airflow_connect.runtime.executor.converting import RecordConverter
+    from airflow_connect.runtime.executor.converting import ConversionError, RecordConverter
     from airflow_connect.runtime.spec import RunSpec
 
 MOST_BEFORE = 10_000
@@ -62,11 +62,7 @@ def look_at_records(spec: RunSpec, limit: int, *, oldest: bool = False) -> list[
     from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
     from airflow_connect.runtime.executor.converting import RecordConverter
 
-    configuration = only_sink(
-        spec,
-        f"Connector {spec.connector.get('name')} is a source: its records are not in Kafka before it runs.",
-        "Look at a sink's topics, or run the source with run.max.records.",
-    )
+    configuration = only_sink_of(spec)
     converter = RecordConverter(configuration.resolved)
     try:
         with configuration.references.hiding_errors(), SinkSession(configuration) as kafka:
@@ -78,6 +74,47 @@ def look_at_records(spec: RunSpec, limit: int, *, oldest: bool = False) -> list[
             return [_seen(record, converter) for record in found]
     finally:
         converter.close()
+
+
+def only_sink_of(spec: RunSpec) -> SinkConfiguration:
+    """The configuration of a sink.
+
+    Raises:
+        ConfigError: the connector is a source, or its configuration is wrong.
+    """
+    return only_sink(
+        spec,
+        f"Connector {spec.connector.get('name')} is a source: its records are not in Kafka before it runs.",
+        "Look at a sink's topics, or run the source with run.max.records.",
+    )
+
+
+def first_records(configuration: SinkConfiguration, most: int) -> list[KafkaRecord]:
+    """The first records, `most` of all partitions together, as they are in Kafka; joins no group.
+
+    Each partition with records gives an equal part; one that has fewer gives what it has.
+
+    Raises:
+        UnavailableError, AccessError: a topic cannot be read.
+    """
+    from airflow_connect.planning.limits import RunLimits
+    from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
+
+    found: list[KafkaRecord] = []
+    with configuration.references.hiding_errors(), SinkSession(configuration) as kafka:
+        log = kafka.log_state(RunLimits())
+        ranges = [one for one in _ranges(log.earliest, log.end, None) if len(one)]
+        part = -(-most // max(1, len(ranges)))
+        for one in ranges:
+            if len(found) < most:
+                found.extend(_some(configuration, [one], min(part, most - len(found)), oldest=True))
+    return found
+
+
+def failed_where(error: ConversionError) -> str:
+    """The stage that refused a record, and why."""
+    failure = error.failure
+    return f"{failure.stage}: {type(failure.error).__name__}: {failure.error}"
 
 
 def _ranges(earliest: Any, ends: Any, most: int | None) -> list[OffsetRange]:
@@ -109,9 +146,7 @@ def _seen(record: KafkaRecord, converter: RecordConverter) -> SeenRecord:
     try:
         converted: SinkRecord | None = converter.convert(record)
     except ConversionError as error:
-        failure = error.failure
-        why = f"{failure.stage}: {type(failure.error).__name__}: {failure.error}"
-        return SeenRecord(record.where, record.timestamp, None, None, record.topic, "failed", why)
+        return SeenRecord(record.where, record.timestamp, None, None, record.topic, "failed", failed_where(error))
     if converted is None:
         return SeenRecord(record.where, record.timestamp, None, None, record.topic, "dropped")
     return SeenRecord(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from airflow_connect.airflow.config_provider import PROVIDER_NAME, AirflowConfigProvider
@@ -15,9 +16,11 @@ from airflow_connect.ui.web.installations import Installation, Installations
 from airflow_connect.ui.web.known_classes import unknown_classes
 
 if TYPE_CHECKING:
+    from airflow_connect.api.config.references import ResolvedReferences
     from airflow_connect.control.state.config_fold import Registered
     from airflow_connect.documents.run import Plan
     from airflow_connect.observe.inspecting.doctor import Check
+    from airflow_connect.observe.inspecting.samples import Samples
     from airflow_connect.runtime.driver.dead_letters.replay import Replayed, ReplayRequest
     from airflow_connect.runtime.spec import RunSpec
     from airflow_connect.ui.overview.details import DeadLetters, FullRun
@@ -34,9 +37,30 @@ WAIT_S = 1.5
 DETAILS_FRESH_S = 20.0
 DETAILS_WAIT_S = 0.1
 """A page that does not have everything yet is loaded again by its script after a second."""
+MOST_SAMPLES = 10
 DOCTOR_WITHIN_S = 60.0
 DOCTOR_FRESH_S = 70.0
 """Longer than the checks may take: a page that waits for them must not begin them again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How an answer is looked at.
+
+    Attributes:
+        wait_s: how long the page may wait for it.
+        is_new: whether somebody has asked for a new one; without a script, the page waits for that.
+    """
+
+    wait_s: float = DETAILS_WAIT_S
+    is_new: bool = False
+
+    @property
+    def fresh_s(self) -> float:
+        """How old the answer may be."""
+        if not self.is_new:
+            return DOCTOR_FRESH_S
+        return 0.0 if self.wait_s > DETAILS_WAIT_S else 0.5
 
 
 class Console:
@@ -76,7 +100,7 @@ class Console:
 
         return self._detail(("letters", conn_id, name, queue), conn_id, ask)
 
-    def plan(self, conn_id: str, name: str, config: Config) -> Seen[Plan]:
+    def plan(self, conn_id: str, name: str, config: Config, look: Look | None = None) -> Seen[Plan]:
         """What the next run of a registered connector would copy."""
 
         def ask() -> Plan:
@@ -84,7 +108,7 @@ class Console:
 
             return plan_connector(self._spec(conn_id, config))
 
-        return self._detail(("plan", conn_id, name, _mark(config)), conn_id, ask)
+        return self._detail(("plan", conn_id, name, _mark(config)), conn_id, ask, look)
 
     def plan_of_dag(self, conn_id: str, name: str, config: Config, *, ask: bool) -> Seen[Plan] | None:
         """The same of a connector of a DAG. It reaches the servers that the DAG names, so it is made on request only.
@@ -102,7 +126,7 @@ class Console:
                     f"{', '.join(found)}: the class that is named there is neither part of this package nor an entry"
                     " point, and the API server imports no other class because a DAG names it.",
                     code="airflow.unknown_class",
-                    suggestion="ConnectorTaskGroup shows the plan in Airflow, airflow-connect plan on the command line.",
+                    suggestion="ConnectorTaskGroup shows the plan in Airflow, airflow-connect plan in a terminal.",
                 )
             self._memory.forget(("plan", conn_id, name, _mark(config)))
             return self.plan(conn_id, name, config)
@@ -146,8 +170,8 @@ class Console:
 
         return self._detail(("deadlines", conn_id), conn_id, ask)
 
-    def doctor(self, conn_id: str, name: str, config: Config | None) -> Seen[list[Check]]:
-        """Whether everything that runs need is there: of the installation, or also of one registered connector.
+    def doctor(self, conn_id: str, name: str, config: Config | None, look: Look = Look()) -> Seen[list[Check]]:
+        """Whether everything that runs need is there: of the installation, or also of one connector.
 
         Ends after `DOCTOR_WITHIN_S`, whatever does not answer: checks that were not made are missing, and the last
         entry says so.
@@ -155,23 +179,48 @@ class Console:
 
         def ask() -> list[Check]:
             from airflow_connect.observe.inspecting.doctor import examine
-            from airflow_connect.runtime.reporting.redaction import secret_values
             from airflow_connect.runtime.spec import RunSpec
             from airflow_connect.ui.pages.examining import checks_within
 
             worker, providers = self.worker(conn_id), {PROVIDER_NAME: AirflowConfigProvider}
-            references = resolve_references(config or {}, worker, providers=providers)
-            redact = Redactor(secret_values(worker, config or {}), references)
+            references = self.references(conn_id, config or {})
             specs = [] if config is None else [RunSpec(config, worker, references=references.values)]
             # The API server starts no run, so it may have no Spark.
             checks = examine(worker, specs, deep=True, providers=providers, runs_here=False)
-            return checks_within(checks, redact, DOCTOR_WITHIN_S)
+            return checks_within(checks, self._redactor(conn_id, config or {}), DOCTOR_WITHIN_S)
 
-        return self._detail(("doctor", conn_id, name), conn_id, ask, DOCTOR_FRESH_S)
+        return self._detail(("doctor", conn_id, name, _mark(config or {})), conn_id, ask, look)
+
+    def samples(self, conn_id: str, name: str, config: Config, look: Look) -> Seen[Samples]:
+        """The first records of a sink's topics, before and after conversion."""
+
+        def ask() -> Samples:
+            from airflow_connect.observe.inspecting.samples import look_at_samples
+
+            found = look_at_samples(self._spec(conn_id, config), MOST_SAMPLES)
+            redact = self._redactor(conn_id, config)
+            records = tuple(replace(record, error=redact(record.error)) for record in found.records)
+            return replace(found, records=records)
+
+        return self._detail(("samples", conn_id, name, _mark(config)), conn_id, ask, look)
 
     def worker(self, conn_id: str) -> dict[str, Any]:
         """The worker configuration of an installation, references unresolved."""
         return self.installations.get(conn_id).worker
+
+    def references(self, conn_id: str, config: Config) -> ResolvedReferences:
+        """The values of references, Airflow's connections and variables included.
+
+        Raises:
+            ConfigError, UnavailableError: one of them has no value.
+        """
+        providers = {PROVIDER_NAME: AirflowConfigProvider}
+        return resolve_references(config, self.worker(conn_id), providers=providers)
+
+    def _redactor(self, conn_id: str, config: Config) -> Redactor:
+        from airflow_connect.runtime.reporting.redaction import secret_values
+
+        return Redactor(secret_values(self.worker(conn_id), config), self.references(conn_id, config))
 
     def replayed(self, conn_id: str, name: str, config: Config, request: ReplayRequest) -> Replayed:
         """Replay dead letters of a registered sink, or say what a replay would do; takes as long as it takes."""
@@ -188,18 +237,15 @@ class Console:
     def _spec(self, conn_id: str, config: Config) -> RunSpec:
         from airflow_connect.runtime.spec import RunSpec
 
-        worker = self.installations.get(conn_id).worker
-        providers = {PROVIDER_NAME: AirflowConfigProvider}
-        return RunSpec(config, worker, references=resolve_references(config, worker, providers=providers).values)
+        return RunSpec(config, self.worker(conn_id), references=self.references(conn_id, config).values)
 
-    def _detail(
-        self, key: Hashable, conn_id: str, ask: Callable[[], _Value], fresh_s: float = DETAILS_FRESH_S
-    ) -> Seen[_Value]:
+    def _detail(self, key: Hashable, conn_id: str, ask: Callable[[], _Value], look: Look | None = None) -> Seen[_Value]:
         def hiding() -> _Value:
             with self.installations.get(conn_id).settings.references.hiding_errors():
                 return ask()
 
-        return self._memory.of(key, hiding).look(fresh_s, DETAILS_WAIT_S)
+        fresh_s, wait_s = (look.fresh_s, look.wait_s) if look else (DETAILS_FRESH_S, DETAILS_WAIT_S)
+        return self._memory.of(key, hiding).look(fresh_s, wait_s)
 
     def _read(self, conn_id: str) -> Overview:
         """In the one thread that asks for this installation."""

@@ -84,6 +84,13 @@ class Visitor:
         details, manager = DagDetails(id=dag_id), get_auth_manager()
         return bool(manager.is_authorized_dag(method="GET", access_entity=entity, details=details, user=self.user))
 
+    def connection_ids(self) -> list[str]:
+        """The connections in Airflow's database that the user may see: their ids only.
+
+        Asks the database, and maybe a server: do not call it in the event loop.
+        """
+        return sorted(get_auth_manager().get_authorized_connections(user=self.user))
+
     async def refuse_without(self, right: Right, conn_id: str) -> None:
         """Refuse the request if the user lacks the right.
 

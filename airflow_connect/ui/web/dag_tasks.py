@@ -63,7 +63,7 @@ def _config_of(fields: Mapping[str, Any], task_id: str, fileloc: str) -> dict[st
     """The configuration; None: it is not kept with the DAG.
 
     Raises:
-        ConfigError: its file cannot be read here, or does not belong to the DAG; or its database connection is missing.
+        ConfigError: its file cannot be read here, or is not in the DAG's folder; or its database connection is missing.
     """
     config, file, database = (fields.get(name) for name in ("config", "config_file", "db_conn_id"))
     if is_template(file) or is_template(database) or not (isinstance(config, Mapping) or isinstance(file, str)):
@@ -88,7 +88,7 @@ def _refuse_elsewhere(file: str, fileloc: str) -> None:
     folder = os.path.dirname(os.path.realpath(fileloc))
     if "://" not in file and not os.path.realpath(file).startswith(f"{folder}{os.sep}"):
         raise ConfigError(
-            f"The configuration is in {file}, which is not in the folder of the DAG ({folder}), so it is not read here.",
+            f"The configuration is in {file}, which is not in the folder of the DAG ({folder}). It is not read here.",
             code="airflow.dag_task",
             suggestion="Keep it beside the DAG file, or in object storage.",
         )

@@ -1,7 +1,7 @@
 """Which classes the API server may import because a DAG names them: those of this package and of entry points.
 
-Who installs a package with an entry point decides about the API server. Who writes a DAG decides only about the machines
-that run its tasks, so a dotted path in its configuration must not be imported here.
+Who installs a package with an entry point decides about the API server. Who writes a DAG decides about the machines
+that run its tasks only, so a dotted path in its configuration must not be imported here.
 """
 
 from __future__ import annotations

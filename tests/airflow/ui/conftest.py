@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvicorn
 from fastapi import FastAPI
+from playwright.sync_api import Browser, Page
 from starlette.testclient import TestClient
 
 from airflow_connect.runtime.driver import pages_progress
+from tests.support.chromium import chromium_browser
 from tests.support.copies.showcase import (
     BUSY,
     FAILING,
@@ -28,6 +34,7 @@ ROLES = ("viewer", "user", "op", "admin")
 CONN_ID = "connect_test"
 BUSY_CONN_ID = "connect_busy"
 ORIGIN = "http://airflow.example.com"
+OpenPage = Callable[..., Page]
 
 
 @pytest.fixture(scope="session")
@@ -100,3 +107,44 @@ def browser_of(application: FastAPI, tokens: dict[str, str]):
         return TestClient(application, base_url=ORIGIN, headers={"Origin": ORIGIN}, cookies=cookies)
 
     return make
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with chromium_browser() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def address(application: FastAPI, showcase: Showcase) -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(
+            uvicorn.Config(application, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
+        )
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+@pytest.fixture
+def open_page(chromium: Browser, address: str, tokens: dict[str, str]) -> Iterator[OpenPage]:
+    """`open_page("op", path)`: a page of a user with this role. A script that fails fails the test."""
+    contexts: list[Any] = []
+    problems: list[str] = []
+
+    def make(role: str, path: str, width: int = 1280, scheme: Any = "light") -> Page:
+        context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, locale="en-GB")
+        contexts.append(context)
+        context.add_cookies([{"name": "_token", "value": tokens[role], "url": address}])
+        page = context.new_page()
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.goto(f"{address}/{path}")
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert problems == []

@@ -5,20 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
-import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from axe_playwright_python.sync_playwright import Axe
-from fastapi import FastAPI
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
-from tests.airflow.ui.conftest import BUSY_CONN_ID, CONN_ID
-from tests.support.chromium import chromium_browser
+from tests.airflow.ui.conftest import BUSY_CONN_ID, CONN_ID, OpenPage
 from tests.support.copies.showcase import (
     BUSY,
     FAILING,
@@ -41,48 +35,6 @@ _WIDER = """(width) => document.documentElement.scrollWidth <= width ? [] : [...
     .filter((element) => element.getBoundingClientRect().right > width).map((element) => element.outerHTML)"""
 _HAS_CELL = """(text) => { refresh();
     return [...document.querySelectorAll("td[data-label='To copy']")].some((cell) => cell.innerText === text); }"""
-OpenPage = Callable[..., Page]
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with chromium_browser() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def address(application: FastAPI, showcase: Showcase) -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(
-            uvicorn.Config(application, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
-        )
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server.should_exit = True
-        thread.join(20)
-        assert not thread.is_alive()
-
-
-@pytest.fixture
-def open_page(chromium: Browser, address: str, tokens: dict[str, str]) -> Iterator[OpenPage]:
-    """`open_page("op", path)`: a page of a user with this role. A script that fails fails the test."""
-    contexts: list[Any] = []
-    problems: list[str] = []
-
-    def make(role: str, path: str, width: int = 1280, scheme: Any = "light") -> Page:
-        context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, locale="en-GB")
-        contexts.append(context)
-        context.add_cookies([{"name": "_token", "value": tokens[role], "url": address}])
-        page = context.new_page()
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.goto(f"{address}/{path}")
-        return page
-
-    yield make
-    for context in contexts:
-        context.close()
-    assert problems == []
 
 
 def saved(page: Page, name: str) -> None:
@@ -162,7 +114,7 @@ def test_offsets_are_previewed_by_clicks(open_page: OpenPage) -> None:
 
 
 def test_a_configuration_is_typed_checked_and_corrected(open_page: OpenPage, showcase: Showcase) -> None:
-    page = open_page("op", f"{LIST}/create")
+    page = open_page("op", f"{LIST}/create?from=text")
     config = {**showcase.config(NEW), "name": "typed", "flush.size": "many"}
     page.get_by_label("Configuration").fill("\n".join(f"{key}={value}" for key, value in config.items()))
     page.get_by_role("button", name="Check").click()
@@ -198,7 +150,7 @@ def test_a_running_copy_moves_without_a_reload_until_its_end(open_page: OpenPage
 
 
 def test_a_configuration_is_checked_while_it_is_typed(open_page: OpenPage, showcase: Showcase) -> None:
-    page = open_page("op", f"{LIST}/create")
+    page = open_page("op", f"{LIST}/create?from=text")
     config = {**showcase.config(LAGGING), "name": "while-typing", "flush.size": "many"}
     page.get_by_label("Configuration").fill(json.dumps(config))
     wrong = page.get_by_label("flush.size (required)")
@@ -217,7 +169,7 @@ def test_a_configuration_is_checked_while_it_is_typed(open_page: OpenPage, showc
 
 
 def test_an_answer_to_what_was_typed_before_is_not_shown(open_page: OpenPage, showcase: Showcase) -> None:
-    page, held = open_page("op", f"{LIST}/create"), list[Route]()
+    page, held = open_page("op", f"{LIST}/create?from=text"), list[Route]()
 
     def hold_first(route: Route) -> None:
         held.append(route)
@@ -289,6 +241,7 @@ def test_pages_have_no_serious_barrier_and_fit_their_width(
         "of-dag": f"{LIST}/connector?name={OF_DAG}",
         "offsets": f"{LIST}/offsets?name={PAUSED}",
         "create": f"{LIST}/create",
+        "create-text": f"{LIST}/create?from=text",
         "dag": "airflow-connect/of?dag_id=nightly",
         "missing": f"{LIST}/connector?name=nobody",
     }

@@ -381,7 +381,7 @@ def test_a_body_that_is_too_large_or_no_form_is_refused(browser_of: BrowserOf) -
 def test_a_configuration_is_checked_key_by_key_planned_and_then_created(
     browser_of: BrowserOf, showcase: Showcase
 ) -> None:
-    op, address = browser_of("op"), f"{LIST}/create"
+    op, address = browser_of("op"), f"{LIST}/create?from=text"
     assert "Nothing is registered before you have seen the plan" in op.get(address).text
     config = {**showcase.config(LAGGING), "name": "typed", "flush.size": "many"}
     pasted = json.dumps({"name": "typed", "config": {k: v for k, v in config.items() if k != "name"}})

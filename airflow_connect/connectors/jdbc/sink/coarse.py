@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
     from airflow_connect.databases.identifiers import Quoting, TableId
 
-_DECLARED = re.compile(r"([a-z]+(?: precision)?)[^(]*(?:\((\d+)(?:,(\d+))?\))?")
+_DECLARED = re.compile(r"([a-z]+(?: precision)?)[^(]*(?:\((\d+)(?:,(-?\d+))?\))?")
 _WHOLE = frozenset({"tinyint", "smallint", "mediumint", "integer", "int", "bigint"})
 _EXACT = frozenset({"numeric", "decimal"})
 _TIMES = frozenset({"timestamp", "datetime", "time"})
@@ -38,6 +38,11 @@ _READ_AS = {
     **dict.fromkeys(("date", "time", "datetime", "timestamp"), "the digits of a date or time, such as 20260131"),
 }
 """What MySQL and MariaDB take a whole number for."""
+_TEXT_READ_AS = {
+    "enum": "a number in a text, such as `1`, for the position of a value in its list, unless it is one of them",
+    "set": "a number in a text, such as `1`, for bits, one for each value of its list, unless it is one of them",
+    "year": "a text such as `1` for a year of two digits",
+}
 _NUMBERS = frozenset({Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64})
 _PG_WITH_NONDETERMINISTIC = (12,)
 _MARIADB_WITH_NO_PAD, _MYSQL_WITH_NO_PAD = (10, 2), (8, 0, 17)
@@ -86,6 +91,15 @@ _SQLITE_COLLATIONS = """
 SELECT x.name, x.coll FROM pragma_index_list(?) AS l, pragma_index_xinfo(l.name) AS x
 WHERE x.key AND x.name IS NOT NULL AND x.coll <> 'BINARY'
 """
+_SQLITE_NUMBERS = ("real", "numeric")
+_SQLITE_TEXTS = (
+    "holds numbers, and the field is a text: SQLite makes a number of a text that looks like one, so `007` becomes 7,"
+    " and of more than 15 digits the last ones may be lost. Give the column the type TEXT to keep texts as they are."
+)
+_SQLITE_QUOTED = re.compile(
+    r"""'[^']*(?:'|\Z)|"[^"]*(?:"|\Z)|`[^`]*(?:`|\Z)|\[[^\]]*(?:\]|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)""", re.DOTALL
+)
+_SQLITE_REPLACES = re.compile(r"\bON\s+CONFLICT\s+REPLACE\b", re.IGNORECASE)
 _EXACT_COLLATIONS = ("_nopad_bin", "_0900_bin")
 
 
@@ -106,6 +120,22 @@ def collations(connection: Connection, dialect: str, quoting: Quoting, table: Ta
     else:
         return {}
     return {str(name): str(collation) for name, collation in found}
+
+
+def replaced_rows(connection: Connection, table: TableId) -> str:
+    """What SQLite does with rows that a constraint of a table refuses, as a sentence without its subject; or "" .
+
+    No pragma tells the conflict clause of a constraint: it is in the statement that made the table.
+    """
+    asked = "SELECT sql FROM sqlite_master WHERE type = 'table' AND lower(name) = lower(?)"
+    made = str(connection.exec_driver_sql(asked, (table.table,)).scalar() or "")
+    if not _SQLITE_REPLACES.search(_SQLITE_QUOTED.sub(" ", made)):
+        return ""
+    return (
+        "has a constraint that is declared with ON CONFLICT REPLACE: a record with a unique value that another row has"
+        " deletes that row, and null in a column that is NOT NULL becomes its default, without an error. Declare it"
+        " without this clause if no row may be lost."
+    )
 
 
 def exact_collation(connection: Connection) -> str:
@@ -132,8 +162,10 @@ def changes(declared: str, schema: Schema, dialect: str) -> list[str]:
     """What a column does to values of a field without an error, as sentences without their subject.
 
     Args:
-        declared, schema, dialect: see `kept_by`.
+        declared, schema, dialect: see `kept_by`; for SQLite, `declared` is its affinity in small letters.
     """
+    if dialect == "sqlite":
+        return [_SQLITE_TEXTS] if schema.type is Type.STRING and declared in _SQLITE_NUMBERS else []
     if schema.type is Type.ARRAY and schema.value_schema is not None and declared.endswith("[]"):
         return changes(declared.removesuffix("[]"), schema.value_schema, dialect)
     kept, found = kept_by(declared, schema, dialect), []
@@ -147,6 +179,11 @@ def changes(declared: str, schema: Schema, dialect: str) -> list[str]:
             "has the type bytea, and the field is a text, in which the database takes \\x41 or \\101 for one byte."
             " Write bytes, or change the type of the column."
         )
+    if dialect == "postgresql" and declared == "oid" and schema.name is None and schema.type in _NUMBERS:
+        found.append(
+            "has the type oid, in which the database takes a negative number for one that is 4294967296 larger. Change"
+            " the type of the column if there are negative numbers."
+        )
     if dialect != "mysql":
         return found
     first, *_, last = re.split(r"[ (]", declared) * 2
@@ -155,6 +192,8 @@ def changes(declared: str, schema: Schema, dialect: str) -> list[str]:
             f"has the type {first}, and the field is a number, which the database takes for {_READ_AS[first]}. Change"
             " the type of the column, or that of the field, if its number is meant."
         )
+    if first in _TEXT_READ_AS and schema.type is Type.STRING:
+        found.append(f"has the type {first}, in which the database takes {_TEXT_READ_AS[first]}, without an error.")
     if last in _FILLED and schema.optional:
         found.append(f"has {_FILLED[last]}.")
     return found
@@ -191,11 +230,17 @@ def kept_by(declared: str, schema: Schema, dialect: str) -> str:
         return _kept_of_number(_CAST_BITS, schema)
     else:
         return ""
+    return _kept_of_places(places, schema)
+
+
+def _kept_of_places(places: int, schema: Schema) -> str:
+    if places < 0:
+        return f"multiples of {10**-places} only"
     kept = counted(places, "digit") + " after the point"
     if schema.name == DECIMAL:
         scale = int(schema.parameters.get(DECIMAL_SCALE, "0"))
         return f"{kept}, and the field has {scale}" if scale > places else ""
-    if is_text:
+    if schema.type is Type.STRING:
         return f"{kept}, {_TEXT}"
     return f"{kept}, and the field is a floating-point number" if schema.type in (Type.FLOAT32, Type.FLOAT64) else ""
 

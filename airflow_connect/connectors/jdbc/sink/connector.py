@@ -63,7 +63,7 @@ class JdbcSinkConnector(SinkConnector):
         from airflow_connect.connectors.jdbc.sink.sessions import prepare, single_statements
         from airflow_connect.databases.connecting import Database
 
-        with Database(config.connection) as database, database.connect() as connection:
+        with Database(config.connection) as database, database.connected() as connection:
             offsets = OffsetsTable(database, config.offsets_table, config.name)
             with database.failures(f"claim the offsets in {config.offsets_table}"):
                 prepare(connection)
@@ -87,7 +87,7 @@ class JdbcSinkConnector(SinkConnector):
         from airflow_connect.connectors.jdbc.sink.sessions import prepare, single_statements
         from airflow_connect.databases.connecting import Database
 
-        with Database(config.connection) as database, database.connect() as connection:
+        with Database(config.connection) as database, database.connected() as connection:
             offsets = OffsetsTable(database, config.offsets_table, config.name)
             with database.failures(f"read the offsets in {config.offsets_table}"):
                 prepare(connection)
@@ -132,7 +132,7 @@ class JdbcSinkConnector(SinkConnector):
         from airflow_connect.connectors.jdbc.sink.sessions import prepare, single_statements
         from airflow_connect.databases.connecting import Database
 
-        with Database(parsed.connection) as database, database.connect() as connection:
+        with Database(parsed.connection) as database, database.connected() as connection:
             table = OffsetsTable(database, parsed.offsets_table, parsed.name)
             with database.failures(f"set the offsets in {parsed.offsets_table}"):
                 prepare(connection)

@@ -45,12 +45,14 @@ class Outcome:
         skipped: table -> how many rows an upsert has neither inserted nor changed.
         undeleted: table -> how many deletes have found no row; fewer if others have deleted several.
         without_key: table -> how many upserts have null in a column of the key.
+        without_table: table -> how many deletes were about a table that does not exist.
     """
 
     unmatched: list[tuple[str, SinkRecord]] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     undeleted: Counter[str] = field(default_factory=Counter)
     without_key: Counter[str] = field(default_factory=Counter)
+    without_table: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Outcome) -> None:
         """Add what other statements did not write."""
@@ -58,6 +60,7 @@ class Outcome:
         self.skipped += other.skipped
         self.undeleted += other.undeleted
         self.without_key += other.without_key
+        self.without_table += other.without_table
 
     def sentences(self) -> Iterator[str]:
         """A note for each table."""
@@ -80,6 +83,11 @@ class Outcome:
             yield (
                 f"{_records(count)} without value, and deleted no row of {table}: there is none with the key, or a"
                 " trigger or a policy keeps it. They count as written."
+            )
+        for table, count in self.without_table.items():
+            yield (
+                f"{_records(count)} without value, and deleted no row of {table}, because the table did not exist. They"
+                " count as written. The table is created by the first record with a value."
             )
         for table, count in self.without_key.items():
             yield (

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.schema import DECIMAL, TIMESTAMP, Type
 from airflow_connect.connectors.jdbc.sink import keys
-from airflow_connect.connectors.jdbc.sink.coarse import changes, collations, declared_types, equal_keys, exact_collation
+from airflow_connect.connectors.jdbc.sink.coarse import (
+    changes,
+    collations,
+    declared_types,
+    equal_keys,
+    exact_collation,
+    replaced_rows,
+)
 from airflow_connect.connectors.jdbc.sink.fields import UNKNOWN, SinkField
 from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
 from airflow_connect.connectors.jdbc.sink.statements.standard_sql import Names, Statements
@@ -126,6 +133,15 @@ class Tables:
         """Look again at the next use: a table was changed by someone else."""
         self._known.clear()
 
+    def may_be_created(self, connection: Connection, table: TableId) -> bool:
+        """Whether a table is missing, and a record with a value would create it."""
+        if not self._config.creates or table in self._known:
+            return False
+        found = self._look(connection, table)
+        if found is not None:
+            self._known[table] = found
+        return found is None
+
     def columns_for(self, connection: Connection, table: TableId, fields: Sequence[SinkField]) -> FieldColumns:
         """The column of each field; what is missing is created, if the configuration says so.
 
@@ -238,7 +254,7 @@ class Tables:
             )
         with self._database.failures(f"look up the table {table}"):
             place = (connection, self._database.dialect.name, self._database.quoting, table)
-            declared, equal = declared_types(*place), collations(*place)
+            declared, equal = declared_types(*place) or types, collations(*place)
             connection.rollback()
         columns = replace(TableColumns.of(types, self._database.quoting), declared=declared, collations=equal)
         if kind == "VIEW":
@@ -251,6 +267,8 @@ class Tables:
                 columns = replace(columns, may_copy=may_copy)
                 if is_unlogged and self._config.offsets_table:
                     self._coarse[table, ""] = [_UNLOGGED]
+            elif self._database.dialect.name == "sqlite" and (sentence := replaced_rows(connection, table)):
+                self._coarse[table, ""] = [sentence]
             connection.rollback()
         return columns
 

@@ -11,7 +11,7 @@ from airflow_connect.connectors.jdbc.sink.columns.chunk import ColumnChunk, Rows
 from airflow_connect.connectors.jdbc.sink.offsets import Move, OffsetsTable, Position, writing
 from airflow_connect.connectors.jdbc.sink.outcome import Outcome, RowRefusedError
 from airflow_connect.connectors.jdbc.sink.sessions import prepare, single_statements
-from airflow_connect.databases.connecting import is_of_a_driver
+from airflow_connect.databases.connecting import close_quietly, is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of, typed
 from airflow_connect.errors import ConnectError, DatabaseError, DataError, RetriableError, SchemaError
 from airflow_connect.retrying import REAL_TIME, Backoff, Retry, Timing
@@ -100,6 +100,7 @@ class Writer:
         self._connection: Connection | None = None
         self._checks_at_once = False
         self._left_out = Outcome()
+        self._absent = Outcome()
         self._created: list[str] = []
 
     def take_notes(self) -> Iterator[str]:
@@ -179,12 +180,7 @@ class Writer:
         """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            try:
-                connection.close()
-            except Exception as error:
-                if not is_of_a_driver(error):
-                    raise
-                # The server has closed it already.
+            close_quietly(connection)
 
     # --- tries ----------------------------------------------------------------------------------------------------
 
@@ -232,8 +228,14 @@ class Writer:
 
     def _work(self, connection: Connection, batch: Batch) -> list[_Work]:
         """What to write, with the columns of each field."""
-        rows = [(chunk, self._columns(connection, batch, chunk)) for chunk in batch.chunks()]
-        work: list[_Work] = [(chunk, found) for chunk, found in rows if found is not None]
+        work: list[_Work] = []
+        self._absent = Outcome()
+        for rows in batch.chunks():
+            if rows.deletes and self._tables.may_be_created(connection, rows.plan.table):
+                # A table of the key alone could not take the columns of later records that require a value.
+                self._absent.without_table[str(rows.plan.table)] += len(rows.records)
+            elif (found := self._columns(connection, batch, rows)) is not None:
+                work.append((rows, found))
         try:
             work += [
                 (chunk, self._tables.columns_for(connection, chunk.plan.table, chunk.plan.fields))
@@ -267,6 +269,7 @@ class Writer:
                 connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
             # Step 2. Rows; those that the database refuses are reported before anything is final.
             self._executor.outcome = Outcome()
+            self._executor.outcome.add(self._absent)
             refused: list[_Refused] = []
             for chunk, columns in work:
                 if isinstance(chunk, ColumnChunk):

@@ -80,7 +80,7 @@ class JdbcSourceConnector(SourceConnector):
         found = self._reconciled(self.context.offset_reader.committed())
         with (
             Database(config.connection) as database,
-            database.connect() as connection,
+            database.connected() as connection,
             closing(ReadTimeout(config.read_timeout_ms / 1000)) as timeout,
             time_limit(timeout, config.connection.address, "find what is new"),
         ):
@@ -222,7 +222,7 @@ class JdbcSourceConnector(SourceConnector):
             return []
         timeout = ReadTimeout(config.read_timeout_ms / 1000)
         limit = time_limit(timeout, config.connection.address, "look for changed primary keys")
-        with Database(config.connection) as database, database.connect() as connection, closing(timeout), limit:
+        with Database(config.connection) as database, database.connected() as connection, closing(timeout), limit:
             timeout.add(socket_of(connection.connection.driver_connection))
             reading = Reading(config, database, connection, 0, self.context.note)
             with database.failures("look for changed primary keys"):

@@ -66,6 +66,18 @@
     }
   };
 
+  // What the steps of a new connector have found. The focus stays on the button that was pressed.
+  const showSteps = (fresh) => {
+    const old = document.getElementById("steps");
+    if (!old || !fresh || old.isEqualNode(fresh)) return;
+    const pressed = old.contains(document.activeElement) ? document.activeElement.value : "";
+    old.replaceWith(document.adoptNode(fresh));
+    if (pressed) fresh.querySelector(`button[value="${CSS.escape(pressed)}"]`)?.focus();
+    const told = fresh.querySelector("[data-say]")?.dataset.say ?? "";
+    const said = document.getElementById("said");
+    if (told && said && said.textContent !== told) said.textContent = told;
+  };
+
   const ask = async (what) => {
     clearTimeout(timer);
     const mine = ++asked;
@@ -85,9 +97,11 @@
     const result = answer.getElementById("result");
     const shown = document.getElementById("result");
     if (!shown.isEqualNode(result)) shown.replaceWith(document.adoptNode(result));
+    showSteps(answer.getElementById("steps"));
     showKeys(document.getElementById("keys"), document.adoptNode(answer.getElementById("keys")));
     form.dataset.checked = String(mine);
     if (result.querySelector("[data-waiting]")) timer = setTimeout(ask, AGAIN_MS, "plan");
+    else if (document.querySelector("#steps [data-waiting]")) timer = setTimeout(ask, AGAIN_MS, "see");
   };
 
   form.addEventListener("input", () => {
@@ -96,8 +110,9 @@
     timer = setTimeout(ask, PAUSE_MS, "look");
   });
   form.addEventListener("submit", (event) => {
-    if (event.submitter?.value !== "check") return;
+    const pressed = event.submitter?.value;
+    if (!["check", "test", "records", "plan", "dag"].includes(pressed)) return;
     event.preventDefault();
-    ask("plan");
+    ask(pressed === "check" ? "plan" : pressed);
   });
 })();

@@ -90,7 +90,7 @@ def _page(call: Call, form: Checked, seen: int) -> str:
     return render(
         "edit.html",
         **call.shell(f"Edit {name}", "connectors"),
-        **form_values(form, plan),
+        **form_values(call, form, plan),
         name=name,
         offset=seen,
         is_live=False,

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_connect.api.config import plugins
+from airflow_connect.api.config.infos import config_infos
 from airflow_connect.api.config.values import HIDDEN
-from airflow_connect.control.herder.plugins import installed
+from airflow_connect.control.herder.plugins import installed as installed_plugins
 from airflow_connect.control.herder.refusals import RefusedError
 from airflow_connect.control.herder.validation import refuse_invalid, validated
 from airflow_connect.errors import ConnectError
@@ -26,8 +28,11 @@ from airflow_connect.ui.pages.views.hiding import shown_config
 
 SET = "set:"
 """Prefix of the form fields that hold the value of one key."""
+FROM = "from:"
+"""Prefix of the form fields that choose a field of an Airflow connection, as a reference, for the value of a key."""
 WAS = "was:"
 """Prefix of the form fields that hold what those have shown."""
+LOGINS = ("access.key.id", ".user", ".username")
 NAME, CLASS = "name", "connector.class"
 START = {NAME: "", CLASS: ""}
 Config = Mapping[str, str | None]
@@ -43,6 +48,7 @@ class FormKey:
         is_hidden: it has a value that must not be shown.
         notes: what a run would do with it, such as that it has no effect.
         is_open: whether it is shown at once: it is set, required, wrong or important.
+        is_first: whether a new connector likely needs it: it is set, required or wrong, or important without default.
     """
 
     name: str
@@ -58,6 +64,12 @@ class FormKey:
     is_secret: bool
     is_hidden: bool
     is_open: bool
+    is_first: bool
+
+    @property
+    def connection_field(self) -> str:
+        """The field of an Airflow connection that may hold the value: password, login, or ""."""
+        return "password" if self.is_secret else "login" if self.name.endswith(LOGINS) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +83,7 @@ class Checked:
         keys: of its class, by group.
         problem: why it cannot be registered, or "".
         notes: what its writer should know, and no field shows.
+        only_as_dag: why it cannot be registered although a DAG could run it, or "".
     """
 
     config: Config = field(repr=False)
@@ -79,10 +92,11 @@ class Checked:
     keys: tuple[FormKey, ...] = ()
     problem: str = ""
     notes: tuple[str, ...] = ()
+    only_as_dag: str = ""
 
     @property
     def is_ready(self) -> bool:
-        """Whether it could be registered."""
+        """Whether a run would accept it."""
         return bool(self.keys) and not self.problem
 
     @property
@@ -119,20 +133,28 @@ def checked(call: Call, config: Config, stored: Config | None = None, text: Conf
     """A configuration, and its errors."""
     text = config if text is None else text
     worker = call.console.worker(call.conn_id)
+    own = call.console.installations.get(call.conn_id).settings.references.values
     try:
-        infos = validated(str(config.get(CLASS) or ""), config, worker)["configs"]
+        known = call.console.references(call.conn_id, config).values
+        infos = validated(str(config.get(CLASS) or ""), config, worker, known)["configs"]
     except RefusedError as refused:
         return Checked(config, text, stored, problem=refused.message)
-    problem, findings = _problem(config, stored, worker), _findings(config, worker)
+    except ConnectError as error:
+        return Checked(config, text, stored, problem=str(error))
+    problem, findings = _problem(config, stored, worker, known), _findings(config, worker, known)
+    # The worker resolves references of a registered connector, and may not know Airflow's.
+    only_as_dag = _problem(config, stored, worker, own) if not problem and dict(known) != dict(own) else ""
+    if stored is not None:
+        problem, only_as_dag = problem or only_as_dag, ""
     shown, of_text = shown_config(config), shown_config(text)
-    known = [info for info in infos if info["definition"] is not None]
-    keys = tuple(_key(info, config, shown, text, of_text, findings) for info in known)
+    defined = [info for info in (*infos, *_of_converters(config)) if info["definition"] is not None]
+    keys = tuple(_key(info, config, shown, text, of_text, findings) for info in defined)
     elsewhere = (set(findings) & set(config)) - {key.name for key in keys}
     notes = tuple(f"{name}: {note}" for name in sorted(elsewhere) for level, note in findings[name] if level != "error")
-    return Checked(config, text, stored, keys, problem, notes)
+    return Checked(config, text, stored, keys, problem, notes, only_as_dag)
 
 
-def form_values(checked: Checked, plan: Seen[Any] | None) -> dict[str, Any]:
+def form_values(call: Call, checked: Checked, plan: Seen[Any] | None) -> dict[str, Any]:
     """What the templates of the form need."""
     value = None if plan is None else plan.value
     ranges = [] if value is None else [(r, task.task) for task in value.tasks for r in task.ranges]
@@ -143,7 +165,8 @@ def form_values(checked: Checked, plan: Seen[Any] | None) -> dict[str, Any]:
             totals.append(("Records, at most", format_count(sum(len(r) for r, _ in ranges))))
     return {
         "checked": checked,
-        "classes": [plugin["class"] for plugin in installed(connectors_only=True)],
+        "connections": call.visitor.connection_ids() if checked.keys else [],
+        "classes": [plugin["class"] for plugin in installed_plugins(connectors_only=True)],
         "groups": list(dict.fromkeys(key.group for key in checked.keys)),
         "plan": plan,
         "ranges": sorted(ranges, key=lambda found: (found[0].topic, found[0].partition, found[0].start)),
@@ -170,6 +193,9 @@ def _with_fields(text: Config, call: Call) -> dict[str, str | None]:
     """The text, changed by those fields that somebody has changed: an empty one removes its key."""
     config = dict(text)
     for name, values in call.form.items():
+        if name.startswith(FROM) and values[-1].strip():
+            config[name.removeprefix(FROM)] = values[-1].strip()
+    for name, values in call.form.items():
         key, value = name.removeprefix(SET), values[-1].strip()
         # A field that was left alone must not undo what was changed in the text.
         if not name.startswith(SET) or call.form.get(f"{WAS}{key}", [None])[-1] == value:
@@ -181,13 +207,13 @@ def _with_fields(text: Config, call: Call) -> dict[str, str | None]:
     return config
 
 
-def _problem(config: Config, stored: Config | None, worker: Mapping[str, Any]) -> str:
+def _problem(config: Config, stored: Config | None, worker: Mapping[str, Any], known: Mapping[str, str]) -> str:
     """Why it cannot be registered, or ""."""
     for key, value in config.items():
         if HIDDEN in (value or "") and (stored is None or stored.get(key) != value):
             return f"The value of {key} is {HIDDEN}, which stands for a secret that is not shown. Type the value."
     try:
-        refuse_invalid(config, worker)
+        refuse_invalid(config, worker, known)
     except RefusedError as refused:
         return refused.message.partition("\nYou can also find")[0]
     if not config.get(NAME):
@@ -197,10 +223,10 @@ def _problem(config: Config, stored: Config | None, worker: Mapping[str, Any]) -
     return ""
 
 
-def _findings(config: Config, worker: Mapping[str, Any]) -> dict[str, list[tuple[str, str]]]:
+def _findings(config: Config, worker: Mapping[str, Any], known: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
     """What a run would say of each key: level and text; nothing if the configuration cannot even be read."""
     try:
-        found = validate_connector(RunSpec(dict(config), worker))
+        found = validate_connector(RunSpec(dict(config), worker, references=known))
     except ConnectError:  # `refuse_invalid` has read the same configuration, and tells why.
         return {}
     told: dict[str, list[tuple[str, str]]] = {}
@@ -208,6 +234,22 @@ def _findings(config: Config, worker: Mapping[str, Any]) -> dict[str, list[tuple
         text = f"{finding['message']} {finding.get('suggestion', '')}".strip()
         told.setdefault(finding["key"], []).append((finding["level"], text))
     return told
+
+
+def _of_converters(config: Config) -> list[dict[str, Any]]:
+    """The settings of the converters that the configuration names, with the prefix that they have in it."""
+    infos = []
+    for prefix in ("key.converter", "value.converter"):
+        found = plugins.installed(plugins.PluginKind.CONVERTER, config.get(prefix) or "")
+        definition = getattr(plugins.load(found), "config_def", None) if found else None
+        if definition is None:
+            continue
+        own = {key.removeprefix(f"{prefix}."): value for key, value in config.items() if key.startswith(f"{prefix}.")}
+        for info in config_infos(prefix, definition, own)["configs"]:
+            if info["definition"] is not None:
+                name = f"{prefix}.{info['definition']['name']}"
+                infos.append({**info, "definition": {**info["definition"], "name": name, "group": f"Of {prefix}"}})
+    return infos
 
 
 def _key(
@@ -223,6 +265,8 @@ def _key(
     told = findings.get(name, [])
     own = tuple(value["errors"])
     errors = own or tuple(note for level, note in told if level == "error")
+    is_needed = bool(errors) or definition["required"] or name in config
+    is_important = definition["importance"] == "HIGH"
     return FormKey(
         name,
         definition["group"] or "Other",
@@ -236,7 +280,8 @@ def _key(
         definition["required"],
         is_secret,
         _is_hidden(name, config, shown),
-        bool(errors) or definition["required"] or name in config or definition["importance"] == "HIGH",
+        is_needed or is_important,
+        is_needed or (is_important and not definition["default_value"]),
     )
 
 

@@ -142,19 +142,14 @@ class Source:
         name = self._quoting.text(column)
         return Statement(f"SELECT {name} FROM {self._from} WHERE {name} IS NOT NULL LIMIT 1", {})
 
-    def first(self, condition: str) -> Statement:
-        """One row, of a table or query, that meets a condition."""
-        return Statement(f"SELECT 1 FROM {self._from} WHERE {condition} LIMIT 1", {})
-
     def count(self, condition: str) -> Statement:
         """The number of a table's rows that meet a condition."""
         assert self.table is not None
         return Statement(f"SELECT COUNT(*) FROM {self._quoting.table_text(self.table)} WHERE {condition}", {})
 
     def any(self, condition: str, parameters: Mapping[str, Any]) -> Statement:
-        """One row if any meets a condition."""
-        assert self.table is not None
-        return Statement(f"SELECT 1 FROM {self._quoting.table_text(self.table)} WHERE {condition} LIMIT 1", parameters)
+        """One row, of a table or query, if any meets a condition."""
+        return Statement(f"SELECT 1 FROM {self._from} WHERE {condition} LIMIT 1", parameters)
 
 
 class Criteria:
@@ -232,7 +227,7 @@ class Criteria:
             f"typeof({{0}}) = 'integer' OR {{0}} GLOB '*[Zz]' OR {{0}} GLOB '*[+-][0-9][0-9]{escaped(':')}[0-9][0-9]'"
         )
         names = [self._quoting.text(column.name) for column in self.tracked.timestamps]
-        return self._source.first(" OR ".join(f"({zoned.format(name)})" for name in names))
+        return self._source.any(" OR ".join(f"({zoned.format(name)})" for name in names), {})
 
     def _condition(self, position: Position, end_us: int) -> tuple[str, dict[str, Any]]:
         number = NO_ID if position.incrementing is None else position.incrementing

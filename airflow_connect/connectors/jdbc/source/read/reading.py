@@ -271,8 +271,7 @@ class Reading:
         number = criteria.tracked.incrementing
         if source.table is not None and number is not None and not criteria.tracked.timestamps:
             return has_larger(self, source, number, position.incrementing)
-        statement = criteria.exists if source.table is not None else criteria.select
-        result = self.execute(statement(position, self.end_us))
+        result = self.execute(criteria.exists(position, self.end_us))
         try:
             return result.fetchone() is not None
         finally:

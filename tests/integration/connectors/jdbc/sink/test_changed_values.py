@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from sqlalchemy import inspect
 
 from airflow_connect.api import schema as s
 from tests.support.copies.jdbc_sink_tasks import SinkRun, give, records
@@ -35,6 +36,20 @@ def test_whole_number_that_a_real_column_of_sqlite_would_change_is_refused(sqlit
     ((offset, text),) = run.errors.letters
     assert offset == 0 and text.startswith("The field v of orders-0@0 is a number with more digits than SQLite keeps")
     assert sqlite_database.rows("SELECT n, v FROM orders") == [(1, 2.0**60), (2, -3.0)]
+
+
+def test_columns_of_sqlite_that_make_numbers_of_texts_are_named(sqlite_database):
+    """Two keys, such as `007` and `7`, were one row, and long ones lost their last digits."""
+    sqlite_database.execute("CREATE TABLE orders (k INTEGER, r DOUBLE, t TEXT, b)")
+    schema = s.struct(*((name, s.STRING) for name in "krtb"))
+    runner = SinkRun(sqlite_database).open()
+    give(runner, records(*(dict.fromkeys("krtb", text) for text in ("007", "12345678901234567890")), schema=schema))
+    assert [note.partition(":")[0] for note in runner.notes.sentences] == [
+        f"The column {name} of orders holds numbers, and the field is a text" for name in "kr"
+    ]
+    assert sqlite_database.rows("SELECT * FROM orders") == [
+        (7, 7.0, "007", "007"), (12345678901234567000.0,) * 2 + ("12345678901234567890",) * 2,
+    ]  # fmt: skip
 
 
 def test_zero_in_an_auto_increment_column_stays_zero(mariadb_database):
@@ -74,6 +89,18 @@ def test_columns_of_mariadb_that_take_values_for_others_are_named(mariadb_databa
     assert mariadb_database.rows("SELECT DISTINCT a, c FROM orders") == [("5", 2)]
 
 
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+def test_columns_of_mariadb_that_take_texts_for_numbers_are_named(mariadb_database, columnar):
+    mariadb_database.execute("CREATE TABLE orders (a ENUM('x', 'y'), b SET('x', 'y'), c YEAR)")
+    schema = s.struct(*((name, s.STRING) for name in "abc"))
+    notes = ColumnRun(mariadb_database, schema).copy([dict.fromkeys("abc", "1")] * 600, columnar=columnar).notes
+    assert [note.partition(",")[0] for note in notes] == [
+        f"The column {name} of orders has the type {kind}"
+        for name, kind in zip("abc", ("enum", "set", "year"), strict=True)
+    ]
+    assert mariadb_database.rows("SELECT DISTINCT a, b, c FROM orders") == [("x", "x", 2001)]
+
+
 def test_short_texts_of_postgresql_are_named(postgresql_database):
     postgresql_database.execute(
         'CREATE TABLE orders (a name, b "char", c numeric(5, 1), d int, e text, f numeric, g bytea)'
@@ -90,6 +117,17 @@ def test_short_texts_of_postgresql_are_named(postgresql_database):
     ]
 
 
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+def test_numbers_of_postgresql_that_become_others_are_named(postgresql_database, columnar):
+    postgresql_database.execute("CREATE TABLE orders (a numeric(3, -2), b oid)")
+    schema = s.struct(("a", s.INT64), ("b", s.INT64))
+    notes = ColumnRun(postgresql_database, schema).copy([{"a": 149, "b": -3}] * 600, columnar=columnar).notes
+    assert [note.partition(",")[0].partition(":")[0] for note in notes] == [
+        "The column a of orders keeps multiples of 100 only", "The column b of orders has the type oid",
+    ]  # fmt: skip
+    assert postgresql_database.rows("SELECT DISTINCT a, b FROM orders") == [(100, 4294967293)]
+
+
 def test_deletes_that_find_no_row_are_counted(database):
     database.execute("CREATE TABLE orders (id VARCHAR(20) PRIMARY KEY, n BIGINT)", "INSERT INTO orders VALUES ('a', 1)")
     config = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "id", "delete_enabled": "true"}
@@ -97,6 +135,43 @@ def test_deletes_that_find_no_row_are_counted(database):
     report = give(runner, records(None, None, None, keys=["a", "b", "c"], key_schema=s.STRING))
     (note,) = (note for note in runner.notes.sentences if "deleted no row" in note)
     assert report.written == 3 and note.startswith("2 records were without value, and deleted no row of orders:")
+
+
+def test_delete_does_not_create_the_table_that_a_later_record_needs(database):
+    config = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "id", "delete_enabled": "true"}
+    run = SinkRun(database, auto_create="true", auto_evolve="true", **config)
+    runner = run.open()
+    report = give(runner, records(None, None, keys=["a", "b"], key_schema=s.STRING))
+    (note,) = runner.notes.sentences
+    with database.connected() as connection:
+        assert report.written == 2 and not inspect(connection).has_table("orders")
+    assert note.startswith("2 records were without value, and deleted no row of orders, because the table did not")
+    runner = run.open()
+    of_keys = {"keys": ["a", "b", "c", "b"], "key_schema": s.STRING, "schema": s.struct(("n", s.INT64))}
+    rows = records(None, {"n": 1}, {"n": 2}, None, first=2, **of_keys)
+    assert give(runner, rows).written == 4
+    assert database.rows("SELECT id, n FROM orders") == [("c", 2)]
+    assert any(note.startswith("1 record was without value") for note in runner.notes.sentences)
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+def test_constraint_of_sqlite_that_deletes_other_rows_is_named(sqlite_database, mode):
+    sqlite_database.execute(
+        "CREATE TABLE orders (n BIGINT PRIMARY KEY, mail TEXT /* ' */ UNIQUE ON\nconflict Replace)",
+        "CREATE TABLE others (n BIGINT PRIMARY KEY,"
+        " mail TEXT DEFAULT 'ON CONFLICT REPLACE' UNIQUE -- ON CONFLICT REPLACE\n)",
+    )
+    schema = s.struct(("n", s.INT64), ("mail", s.STRING))
+    for table in ("orders", "others"):
+        config = {"insert_mode": mode, "pk_mode": "record_value", "pk_fields": "n", "table_name_format": table}
+        runner = SinkRun(sqlite_database, table, **config).open()
+        rows = [{"n": 1, "mail": "a"}, {"n": 2, "mail": "a" if table == "orders" else "b"}]
+        give(runner, records(*rows, schema=schema))
+        notes = [note for note in runner.notes.sentences if "ON CONFLICT REPLACE" in note]
+        assert [note.partition(":")[0] for note in notes] == (
+            ["The table orders has a constraint that is declared with ON CONFLICT REPLACE"] if table == "orders" else []
+        )
+    assert sqlite_database.rows("SELECT n FROM orders") == [(2,)]
 
 
 def test_fields_of_the_whitelist_that_no_record_has_are_named(database):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_connect.errors import ConfigError, DataError, OffsetError
+from airflow_connect.errors import ConfigError, ConnectError, DataError, OffsetError
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database
 
@@ -65,6 +65,17 @@ def test_query_of_any_form_is_copied_once(database: Database, query: str, column
     assert runs.run().records == []
     database.execute("INSERT INTO a VALUES (5, 'x')")
     assert runs.run().ids() == [5]
+
+
+def test_plan_does_not_read_the_rows_of_a_query(postgresql_database: Database) -> None:
+    """Only the last row cannot be computed: whoever reads the whole result would meet it."""
+    query = "SELECT i AS id, 1 / (3 - i) AS part FROM generate_series(1, 3) i"
+    source = copies(
+        postgresql_database, "incrementing", query=query, incrementing_column_name="id", validate_non_null="false"
+    )
+    assert len(source.run(batches=0).tasks) == 1
+    with pytest.raises(ConnectError, match="division by zero"):
+        source.run()
 
 
 @BOTH_PATHS
@@ -323,3 +334,36 @@ def test_zone_of_the_server_that_is_not_db_timezone_is_named(request: pytest.Fix
         (note,) = copies(database, "timestamp", **more).run().notes
         assert note.startswith("Sessions of the database are 7 hours behind UTC, but db.timezone is in UTC.")
         assert copies(database, "timestamp", db_timezone="America/Phoenix", **more).run().notes == []
+
+
+@BOTH_PATHS
+@pytest.mark.parametrize("server", ["postgresql", "mariadb"])
+def test_rows_of_the_current_day_of_a_date_wait_for_the_next_one(
+    request: pytest.FixtureRequest, server: str, columnar: bool
+) -> None:
+    """Rows of today may still come: a position at today would skip them, and one before it would repeat the others."""
+    database: Database = request.getfixturevalue(f"{server}_database")
+    today = "CURRENT_DATE" if server == "postgresql" else "UTC_DATE()"
+    database.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, day date NOT NULL)",
+        f"INSERT INTO orders VALUES (1, '2026-01-01'), (2, '2026-01-02'), (3, {today})",
+    )
+    runs = copies(database, "timestamp", columnar, timestamp_column_name="day")
+    assert runs.run().ids() == [1, 2]
+    database.execute(f"INSERT INTO orders VALUES (4, {today}), (5, '2026-01-03')")
+    assert runs.run().ids() == [5]
+    database.execute("UPDATE orders SET day = '2026-01-04' WHERE id > 2 AND id <> 5")
+    assert sorted(runs.run().ids()) == [3, 4]
+    assert runs.run().ids() == []
+
+
+@BOTH_PATHS
+def test_position_is_the_latest_timestamp_and_not_that_of_the_last_key(database: Database, columnar: bool) -> None:
+    database.execute(f"CREATE TABLE orders (id int NOT NULL PRIMARY KEY, changed {stamp_type(database)} NOT NULL)")
+    rows = ", ".join(f"({n}, '2026-01-01 00:{59 - n:02d}:00')" for n in range(50))
+    database.execute(f"INSERT INTO orders VALUES {rows}")
+    runs = copies(database, "timestamp", columnar, timestamp_column_name="changed", batch_max_rows="7")
+    first = runs.run(batches=3).ids()
+    assert 0 < len(first) < 50 and first + runs.run().ids() == list(reversed(range(50)))
+    database.execute("INSERT INTO orders VALUES (50, '2026-01-01 01:00:00')")
+    assert runs.run().ids() == [50]

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 from airflow_connect.connectors.jdbc.source.read import changed
+from airflow_connect.connectors.jdbc.source.split.plan import Division
 from airflow_connect.databases import connecting, keys
 from airflow_connect.databases.settings import ConnectionSettings
 from airflow_connect.errors import AccessError, ConfigError, DatabaseError
@@ -319,3 +320,29 @@ def cipher_of(server: MariaDbServer) -> str:
     with connecting.Database(settings) as target, target.connect() as connection:
         _, cipher = connection.exec_driver_sql("SHOW STATUS LIKE 'Ssl_cipher'").one()
     return str(cipher)
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_connection_that_is_lost_when_the_plan_is_complete_is_no_failure(
+    request: pytest.FixtureRequest, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rollback at its end failed with the driver's own exception, instead of the tasks or of a typed error."""
+    database: Database = request.getfixturevalue(f"{kind}_database")
+    database.execute("CREATE TABLE a (id int PRIMARY KEY)", "INSERT INTO a VALUES (1), (2)")
+    add = Division.add
+
+    def then_lost(self: Division, *arguments: Any, **named: Any) -> None:
+        add(self, *arguments, **named)
+        if kind == "postgresql":
+            database.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        else:
+            sessions = "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"
+            for (session,) in database.rows(sessions):
+                database.execute(f"KILL {session}")
+
+    monkeypatch.setattr(Division, "add", then_lost)
+    config = {"connection.url": database.jdbc_url, "mode": "incrementing", "incrementing.column.name": "id"}
+    assert Copies(config).run().ids() == [1, 2]

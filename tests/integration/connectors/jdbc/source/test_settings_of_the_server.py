@@ -11,7 +11,7 @@ from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database
 
 pytestmark = pytest.mark.integration
-SETTINGS = ("extra_float_digits = 0", "datestyle = 'German'")
+SETTINGS = ("extra_float_digits = 0", "datestyle = 'German'", "quote_all_identifiers = on")
 
 
 @pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
@@ -45,3 +45,20 @@ def test_results_of_mariadb_are_whole(mariadb_database: Database, mode: str, mon
     config |= {"incrementing.column.name": "id", "timestamp.column.name": "changed"} if mode != "bulk" else {}
     config = {key: value for key, value in config.items() if "." not in key or mode in key or "url" in key}
     assert Copies(config).run().ids() == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("sql_mode", ["PAD_CHAR_TO_FULL_LENGTH", "ORACLE,EMPTY_STRING_IS_NULL", "ANSI_QUOTES"])
+def test_texts_of_mariadb_are_whole(mariadb_database: Database, sql_mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mariadb_database.execute(
+        "CREATE TABLE a (id INT AUTO_INCREMENT PRIMARY KEY, c CHAR(5), v VARCHAR(5))",
+        "INSERT INTO a VALUES (1, 'x', '')",
+    )
+    own = MySqlDialect.connect_arguments
+
+    def changed(self: MySqlDialect, address: Any) -> dict[str, Any]:
+        return {**own(self, address), "init_command": f"SET SESSION sql_mode = '{sql_mode}'"}
+
+    monkeypatch.setattr(MySqlDialect, "connect_arguments", changed)
+    for mode in ("bulk", "incrementing"):
+        config = {"connection.url": mariadb_database.jdbc_url, "mode": mode}
+        assert Copies(config).run().values == [{"id": 1, "c": "x", "v": ""}]
