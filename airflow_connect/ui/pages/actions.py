@@ -13,6 +13,7 @@ from airflow_connect.ui.pages.calls import Call
 from airflow_connect.ui.pages.views import create as create_page
 from airflow_connect.ui.pages.views import letters, offsets, run_now
 from airflow_connect.ui.pages.views.form import NAME, checked_form
+from airflow_connect.ui.pages.views.of_dags import config_of
 from airflow_connect.ui.web.audit import record
 
 _STATES: Mapping[str, tuple[str, Callable[[Herder, str], object]]] = {
@@ -56,16 +57,18 @@ def change_offsets(call: Call) -> str | tuple[int, str]:
     if not call.field_of("confirmed"):
         return offsets.preview(call)
     name = call.query.get("name", "")
-    wanted = offsets.confirmed(call)
+    connector, wanted = offsets.confirmed(call)
     record("alter_offsets", call.visitor.name, call.conn_id, name, via="page", offsets=json.dumps(wanted)[:2000])
-    herder = call.console.installations.get(call.conn_id).herder
     entries = [
         {"partition": {"kafka_topic": topic, "kafka_partition": int(number)}, "offset": offset}
         for place, value in wanted.items()
         for topic, _, number in [place.rpartition("-")]
         for offset in [None if value is None else {"kafka_offset": value}]
     ]
-    herder.alter_offsets(name, {"offsets": entries})
+    if connector.is_registered:
+        call.console.installations.get(call.conn_id).herder.alter_offsets(name, {"offsets": entries})
+    else:
+        call.console.set_offsets(call.conn_id, config_of(call, connector), entries)
     call.seen(now=True)
     return call.href("connector", name=name, done=f"The offsets of {counted(len(wanted), 'partition')} were changed.")
 

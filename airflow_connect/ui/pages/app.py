@@ -85,12 +85,12 @@ def create_app(console: Console | None = None) -> Starlette:
         Route("/{conn_id}/edit", page(edit.page, Right.CHANGE)),
         Route("/{conn_id}/edit", page(edit.save, Right.CHANGE), methods=["POST"]),
         Route("/{conn_id}/form", page(live.look, Right.CHANGE), methods=["POST"]),
-        Route("/{conn_id}/replay", page(letters.preview, Right.CHANGE)),
-        Route("/{conn_id}/replay", page(actions.replay_letters, Right.CHANGE), methods=["POST"]),
+        Route("/{conn_id}/replay", page(letters.preview, Right.OPERATE)),
+        Route("/{conn_id}/replay", page(actions.replay_letters, Right.OPERATE), methods=["POST"]),
         Route("/{conn_id}/cluster", page(cluster.page)),
         Route("/{conn_id}/doctor", page(doctor.page)),
         Route("/{conn_id}/offsets", page(offsets.page)),
-        Route("/{conn_id}/offsets", page(actions.change_offsets, Right.CHANGE), methods=["POST"]),
+        Route("/{conn_id}/offsets", page(actions.change_offsets, Right.OPERATE), methods=["POST"]),
     ]
     return Starlette(routes=routes, exception_handlers={HTTPException: _unknown})
 

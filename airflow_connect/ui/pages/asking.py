@@ -222,6 +222,13 @@ class Console:
 
         return Redactor(secret_values(self.worker(conn_id), config), self.references(conn_id, config))
 
+    def set_offsets(self, conn_id: str, config: Config, entries: list[dict[str, Any]]) -> None:
+        """Set offsets of a connector that is not registered, fenced as a run is; takes as long as it takes."""
+        from airflow_connect.runtime.driver.entry import set_offsets
+
+        with self.installations.get(conn_id).settings.references.hiding_errors():
+            set_offsets(self._spec(conn_id, config), entries)
+
     def replayed(self, conn_id: str, name: str, config: Config, request: ReplayRequest) -> Replayed:
         """Replay dead letters of a registered sink, or say what a replay would do; takes as long as it takes."""
         from airflow_connect.runtime.driver.dead_letters.replay import replay

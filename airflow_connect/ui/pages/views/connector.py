@@ -15,6 +15,7 @@ from airflow_connect.ui.pages.rendering import render
 from airflow_connect.ui.pages.views import history
 from airflow_connect.ui.pages.views.hiding import knows_class, shown_config
 from airflow_connect.ui.pages.views.listing import badge
+from airflow_connect.ui.pages.views.of_dags import last_task, may_change
 from airflow_connect.ui.pages.views.running import running_of
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def page(call: Call) -> str:
         past=history.past_of(connector, now_ms, call.query.get("span", ""), lambda run: _href(call, connector, run)),
         spans=tuple(history.SPANS),
         may_run=call.may_run(connector),
+        may_change_it=may_change(call, connector),
         running=running_of(connector),
         rendered=_rendered(connector),
         config=sorted(shown_config(config or {}, of_dag=task is not None).items()),
@@ -81,9 +83,8 @@ def _rendered(connector: Connector) -> tuple[str, ...]:
 
 def _dag_task(call: Call, connector: Connector) -> Seen[DagTask] | None:
     """The task that has run the connector last, for a user who may see how its DAG is written; None: there is none."""
-    origin = next((run.origin for run in connector.runs if run.origin.get("dag_id")), {})
-    dag_id, task_id = origin.get("dag_id", ""), origin.get("task_id", "")
-    if connector.is_registered or not task_id or not call.visitor.may_see_code(dag_id):
+    dag_id, task_id = last_task(connector)
+    if not dag_id or not call.visitor.may_see_code(dag_id):
         return None
     return call.console.dag_task(call.conn_id, dag_id, task_id, connector.name)
 

@@ -9,6 +9,7 @@ from airflow_connect.runtime.reporting.texts import plural
 from airflow_connect.ui.overview.model import Connector
 from airflow_connect.ui.pages.calls import Call, connector_of
 from airflow_connect.ui.pages.rendering import render
+from airflow_connect.ui.pages.views.of_dags import config_of, refuse_others
 
 
 def preview(call: Call) -> str:
@@ -37,13 +38,12 @@ def replay(call: Call) -> str:
 
 def _replayed(call: Call, connector: Connector, *, dry_run: bool) -> Replayed:
     request = ReplayRequest(LetterFilter(stage=call.query.get("stage", "")), dry_run=dry_run)
-    return call.console.replayed(call.conn_id, connector.name, connector.config or {}, request)
+    return call.console.replayed(call.conn_id, connector.name, config_of(call, connector), request)
 
 
 def _known(call: Call) -> Connector:
     connector = connector_of(call, call.seen())
     if connector is None:
         raise RefusedError("The connectors have not been read from Kafka yet. Try again.", 503)
-    if not connector.is_registered:
-        raise RefusedError(f"{connector.name} is part of a DAG: ReplayDeadLettersOperator replays its dead letters.")
+    refuse_others(call, connector)
     return connector

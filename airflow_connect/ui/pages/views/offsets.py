@@ -16,6 +16,7 @@ from airflow_connect.runtime.reporting.texts import format_count
 from airflow_connect.ui.overview.model import Connector, Position
 from airflow_connect.ui.pages.calls import Call, connector_of
 from airflow_connect.ui.pages.rendering import render
+from airflow_connect.ui.pages.views.of_dags import may_change, refuse_others
 
 ALL = "all"
 
@@ -62,8 +63,8 @@ def preview(call: Call) -> str | tuple[int, str]:
     return _page(call, moves=moves)
 
 
-def confirmed(call: Call) -> dict[str, int | None]:
-    """The offsets that the user has seen and confirmed, by partition.
+def confirmed(call: Call) -> tuple[Connector, dict[str, int | None]]:
+    """The connector, and the offsets that the user has seen and confirmed, by partition.
 
     Raises:
         RefusedError: the fields are wrong, or a run has committed since.
@@ -78,7 +79,7 @@ def confirmed(call: Call) -> dict[str, int | None]:
     current = {position.place: position.committed for position in connector.positions}
     if any(current.get(place) != offset for place, offset in before.items()):
         raise RefusedError("The connector has committed other offsets since. Look at them first.", CONFLICT)
-    return wanted
+    return connector, wanted
 
 
 def _page(call: Call, moves: list[Move] | None = None, problem: str = "") -> str:
@@ -89,7 +90,9 @@ def _page(call: Call, moves: list[Move] | None = None, problem: str = "") -> str
         **call.shell("Offsets", "connectors", seen),
         name=call.query.get("name", ""),
         connector=connector,
-        is_stopped=connector is not None and connector.target == STOPPED,
+        # An alteration fences runs: that of a DAG which copies now fails, and commits nothing.
+        is_ready=connector is not None and (not connector.is_registered or connector.target == STOPPED),
+        may_change_it=connector is not None and may_change(call, connector),
         moves=moves,
         problem=problem,
         wanted=json.dumps({move.position.place: move.after for move in moves or ()}),
@@ -104,10 +107,11 @@ def _known(call: Call, *, now: bool = False) -> Connector:
     connector = connector_of(call, call.seen(now=now))
     if connector is None:
         raise RefusedError("The offsets have not been read from Kafka yet. Try again.", 503)
-    if not connector.is_registered or not connector.positions:
+    refuse_others(call, connector)
+    if not connector.positions:
         raise RefusedError(
-            f"The offsets of {connector.name} cannot be changed on this page: it is not a registered sink, or its"
-            " topics are not known. SetOffsetsOperator and ConnectHook change those of connectors that DAGs run."
+            f"The offsets of {connector.name} cannot be changed on this page: it is no sink, or its topics are not"
+            " known. airflow-connect offsets, SetOffsetsOperator and ConnectHook change those of every connector."
         )
     return connector
 
