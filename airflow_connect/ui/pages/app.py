@@ -76,7 +76,7 @@ def create_app(console: Console | None = None) -> Starlette:
         Route("/{conn_id}", page(listing.page)),
         Route("/{conn_id}", page(actions.change_states, Right.OPERATE), methods=["POST"]),
         Route("/{conn_id}/connector", page(connector.page)),
-        Route("/{conn_id}/connector", page(connector.request_plan), methods=["POST"]),
+        Route("/{conn_id}/connector", page(connector.request_plan, Right.OPERATE), methods=["POST"]),
         Route("/{conn_id}/run", page(run.page)),
         Route("/{conn_id}/run-now", page(run_now.start, Right.OPERATE), methods=["POST"]),
         Route("/{conn_id}/begun", page(run_now.begun)),

@@ -20,7 +20,7 @@ def shown_config(config: Mapping[str, str | None], *, of_dag: bool = False) -> d
     nobody knows here which keys are secrets, so only those that every connector has are shown.
     """
     plugin = config.get(CONNECTOR_CLASS) or ""
-    if of_dag and not knows_class(config):
+    if of_dag and config and not knows_class(config):
         known = {*sink_keys().keys, *source_keys().keys}
         shown = shown_config({key: value for key, value in config.items() if key in known and key != CONNECTOR_CLASS})
         hidden = {key: HIDDEN for key in config if key not in shown}
