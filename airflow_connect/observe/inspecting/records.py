@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.record import KafkaRecord, SinkRecord
     from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
     from airflow_connect.runtime.executor.converting import ConversionError, RecordConverter
+    from airflow_connect.runtime.executor.sink.whole_records import WholeRecordConverter
     from airflow_connect.runtime.spec import RunSpec
 
 MOST_BEFORE = 10_000
@@ -60,10 +61,9 @@ def look_at_records(spec: RunSpec, limit: int, *, oldest: bool = False) -> list[
         UnavailableError, AccessError: Kafka or the registry cannot be read.
     """
     from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
-    from airflow_connect.runtime.executor.converting import RecordConverter
 
     configuration = only_sink_of(spec)
-    converter = RecordConverter(configuration.resolved)
+    converter = converter_of(configuration)
     try:
         with configuration.references.hiding_errors(), SinkSession(configuration) as kafka:
             from airflow_connect.planning.limits import RunLimits
@@ -87,6 +87,25 @@ def only_sink_of(spec: RunSpec) -> SinkConfiguration:
         f"Connector {spec.connector.get('name')} is a source: its records are not in Kafka before it runs.",
         "Look at a sink's topics, or run the source with run.max.records.",
     )
+
+
+def converter_of(configuration: SinkConfiguration) -> RecordConverter | WholeRecordConverter:
+    """What makes the records that the sink gets: a backup of whole records has no converters.
+
+    Raises:
+        ConfigError: the settings of a converter or a transformation are wrong.
+    """
+    from airflow_connect.connectors.files.shared.connector import StorageSinkConnector
+    from airflow_connect.runtime.executor.converting import RecordConverter
+    from airflow_connect.runtime.executor.sink.whole_records import WholeRecordConverter
+
+    if issubclass(configuration.connector_class, StorageSinkConnector):
+        config = dict(configuration.resolved.connector.raw)
+        with configuration.sink as sink:
+            storage, _ = sink.call("storage", lambda connector: connector.storage(config))
+            if storage.stores_records:
+                return WholeRecordConverter()
+    return RecordConverter(configuration.resolved)
 
 
 def first_records(configuration: SinkConfiguration, most: int) -> list[KafkaRecord]:
@@ -140,7 +159,7 @@ def _some(
         yield from kept
 
 
-def _seen(record: KafkaRecord, converter: RecordConverter) -> SeenRecord:
+def _seen(record: KafkaRecord, converter: RecordConverter | WholeRecordConverter) -> SeenRecord:
     from airflow_connect.runtime.executor.converting import ConversionError
 
     try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.errors import ConnectError
-from airflow_connect.observe.inspecting.records import failed_where, first_records, only_sink_of
+from airflow_connect.observe.inspecting.records import converter_of, failed_where, first_records, only_sink_of
 
 if TYPE_CHECKING:
     from airflow_connect.api.record import KafkaRecord, SinkRecord
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from airflow_connect.layout.partitioners import Partitioner
     from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
     from airflow_connect.runtime.executor.converting import RecordConverter
+    from airflow_connect.runtime.executor.sink.whole_records import WholeRecordConverter
     from airflow_connect.runtime.spec import RunSpec
 
 WRITTEN, DROPPED, FAILED = "written", "dropped", "failed"
@@ -81,12 +82,10 @@ def look_at_samples(spec: RunSpec, most: int) -> Samples:
         ConfigError: the connector is a source, or its configuration is wrong.
         UnavailableError, AccessError: Kafka or the registry cannot be read.
     """
-    from airflow_connect.runtime.executor.converting import RecordConverter
-
     configuration = only_sink_of(spec)
     with configuration.references.hiding_errors():
         found = first_records(configuration, most)
-        converter = RecordConverter(configuration.resolved)
+        converter = converter_of(configuration)
         try:
             namer = _namer_of(configuration)
             samples = [_sample(record, converter, namer) for record in found]
@@ -97,7 +96,7 @@ def look_at_samples(spec: RunSpec, most: int) -> Samples:
     )
 
 
-def _sample(record: KafkaRecord, converter: RecordConverter, namer: _Namer | None) -> Sample:
+def _sample(record: KafkaRecord, converter: RecordConverter | WholeRecordConverter, namer: _Namer | None) -> Sample:
     from airflow_connect.runtime.executor.converting import ConversionError
 
     def told(outcome: str, error: str = "") -> Sample:

@@ -275,6 +275,9 @@ def test_records_that_are_null_or_dropped_are_told_apart(
     drop = {"transforms": "drop", "transforms.drop.type": "org.apache.kafka.connect.transforms.Filter"}
     dropped = text_of(ask(browser_of("op"), {**config, **drop}, "records"))
     assert dropped.count("dropped by a transformation") == 2  # the third cannot be decoded
+    backup = {**config, "store.kafka.records": "true", "format.class": "ParquetFormat"}
+    backup = {key: value for key, value in backup.items() if not key.startswith(("key.con", "value.con"))}
+    assert "3 records, 0 would fail" in text_of(ask(browser_of("op"), backup, "records")), "it keeps bytes"
 
 
 def test_a_database_that_does_not_answer_and_the_records_of_a_source(browser_of: BrowserOf) -> None:

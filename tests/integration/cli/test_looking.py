@@ -106,6 +106,10 @@ def test_records_are_shown_as_a_run_would_write_them(copied, over_kafka):
     filtering = ["--set", "transforms=drop", "--set", "transforms.drop.type=Filter"]
     dropped = over_kafka("inspect", "topic", name, "--limit", "1", "--from-beginning", *filtering, "--json")
     assert [record["outcome"] for record in dropped.result["records"]] == ["dropped"]
+    whole = ["--set", "store.kafka.records=true", "--set", "format.class=ParquetFormat"]
+    whole += ["--set", "value.converter=ByteArrayConverter", "--set", "transforms="]
+    backup = over_kafka("inspect", "topic", name, "--limit", "1", *whole, "--json").result["records"]
+    assert [(one["outcome"], one["value"]["offset"]) for one in backup] == [("written", 30)], "no JSON, but bytes"
 
 
 def test_offsets_of_all_sources_are_decoded(over_kafka, connector_file, unique_name, tmp_path, make_topic):
