@@ -10,6 +10,7 @@ document contains it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
@@ -21,6 +22,10 @@ from airflow_connect.errors import StateError
 
 T = TypeVar("T", bound="JsonDocument")
 Writer = Callable[[Any], Any]
+
+
+_looking = threading.Lock()
+_readable: set[type] = set()
 
 
 class JsonDocument:
@@ -72,6 +77,8 @@ def from_plain(kind: type[T], data: Mapping[str, Any]) -> T:
     import msgspec
 
     form = _form_of(kind)
+    if kind not in _readable:
+        _make_readable(kind)
     _check_members(kind, data)
     if not form.is_flat:
         data = {name: _prepared(kind, name, value) for name, value in data.items()}
@@ -79,6 +86,19 @@ def from_plain(kind: type[T], data: Mapping[str, Any]) -> T:
         return msgspec.convert(data, kind, strict=False)  # Not strict: a number may be written as text.
     except msgspec.ValidationError as error:
         raise _unreadable(kind, str(error)) from error
+
+
+def _make_readable(kind: type[JsonDocument]) -> None:
+    """Let msgspec look at a class, and at those of its members, in one thread at a time.
+
+    Two threads that do it at once crash the interpreter: msgspec 0.22 keeps what it finds in the class, and looks at it
+    before it is whole. Afterwards it only reads that.
+    """
+    import msgspec
+
+    with _looking:
+        msgspec.json.Decoder(kind)
+        _readable.add(kind)
 
 
 def _check_members(kind: type[JsonDocument], data: Any) -> None:

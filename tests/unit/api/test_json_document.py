@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -144,3 +146,35 @@ def test_sets_are_sorted_and_mappings_by_tuples_are_rows() -> None:
     assert filled.to_json() == plain
     assert Filled.from_json(plain) == filled
     assert Filled(frozenset(), {}).to_json() == {"names": [], "inner": None}
+
+
+READ_BY_THREADS = """
+import sys, threading
+from dataclasses import make_dataclass
+from airflow_connect.api.json_document import JsonDocument
+
+sys.setswitchinterval(1e-6)
+numbers = {f"m{n}": n for n in range(20)}
+fields, bases = [(name, int) for name in numbers], (JsonDocument,)
+for _ in range(40):
+    inner = make_dataclass("Inner", fields, bases=bases)
+    outer = make_dataclass("Outer", [*fields, ("inner", inner), ("more", tuple[inner, ...])], bases=bases)
+    gate, read = threading.Barrier(8), []
+
+    def work():
+        gate.wait()
+        read.append(outer.from_json({**numbers, "inner": numbers, "more": [numbers]}).more[0].m7)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert read == [7] * 8, read
+print("read")
+"""
+
+
+def test_threads_that_read_a_document_for_the_first_time_do_not_crash() -> None:
+    done = subprocess.run([sys.executable, "-c", READ_BY_THREADS], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "read\n"), done.stderr
