@@ -12,6 +12,7 @@ from airflow_connect.errors import UnavailableError
 from tests.devstack.postgresql import PostgresServer
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -57,8 +58,19 @@ def test_server_that_ends_during_a_fetch_is_read_on_after_its_restart(
 
 
 def held(server: PostgresServer, stack: ExitStack, count: int) -> None:
-    for _ in range(count):
-        stack.enter_context(psycopg.connect(server.url.replace("+psycopg", ""), autocommit=True))
+    """Connect so many times. A connection that was closed is free for others only when its process has ended."""
+
+    def connect() -> bool:
+        try:
+            stack.enter_context(psycopg.connect(server.url.replace("+psycopg", ""), autocommit=True))
+        except psycopg.OperationalError as error:
+            if "too many clients" not in str(error):
+                raise
+            return False
+        return True
+
+    for number in range(count):
+        wait_until(connect, f"connection {number + 1} of {count}")
 
 
 def test_no_connection_left_is_a_retriable_error_that_names_the_key(server: PostgresServer) -> None:
