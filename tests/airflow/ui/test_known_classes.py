@@ -28,16 +28,16 @@ with DAG({dag_id!r}, schedule=None):
 
 
 @pytest.fixture
-def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], bool]]:
-    """A package that can be imported; whether it was: `stranger()`."""
-    package = tmp_path / "packages" / "stranger_of_a_dag"
+def foreign_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], bool]]:
+    """A package that can be imported; whether it was: `foreign_package()`."""
+    package = tmp_path / "packages" / "package_of_a_dag"
     package.mkdir(parents=True)
     marker = tmp_path / "imported"
     (package / "__init__.py").write_text(f"open({str(marker)!r}, 'w').close()\n")
     (package / "parts.py").write_text("class Part:\n    pass\n")
     monkeypatch.syspath_prepend(str(package.parent))
     yield marker.exists
-    for name in [name for name in sys.modules if name.startswith("stranger_of_a_dag")]:
+    for name in [name for name in sys.modules if name.startswith("package_of_a_dag")]:
         del sys.modules[name]
 
 
@@ -52,18 +52,18 @@ def browser(tokens: dict[str, str]) -> TestClient:
 @pytest.mark.parametrize(
     ("key", "value", "says"),
     [
-        ("connector.class", "stranger_of_a_dag.parts:Part", "connector.class names a class"),
-        ("connector.class", "stranger_of_a_dag.parts.Part", "connector.class names a class"),
-        ("value.converter", "stranger_of_a_dag.parts:Part", "value.converter names a class"),
-        ("transforms.a.type", "stranger_of_a_dag.parts.Part", "transforms.a.type names a class"),
-        ("partitioner.class", "stranger_of_a_dag.parts:Part", "partitioner.class names a class"),
+        ("connector.class", "package_of_a_dag.parts:Part", "connector.class names a class"),
+        ("connector.class", "package_of_a_dag.parts.Part", "connector.class names a class"),
+        ("value.converter", "package_of_a_dag.parts:Part", "value.converter names a class"),
+        ("transforms.a.type", "package_of_a_dag.parts.Part", "transforms.a.type names a class"),
+        ("partitioner.class", "package_of_a_dag.parts:Part", "partitioner.class names a class"),
     ],
 )
 def test_class_of_a_dag_is_not_imported_by_any_page(
     browser: TestClient,
     showcase: Showcase,
     tmp_path: Path,
-    stranger: Callable[[], bool],
+    foreign_package: Callable[[], bool],
     key: str,
     value: str,
     says: str,
@@ -72,11 +72,11 @@ def test_class_of_a_dag_is_not_imported_by_any_page(
     config |= {"transforms": "a"} if key.startswith("transforms") else {}
     (tmp_path / "dag").mkdir()
     keep_dag(tmp_path / "dag", DAG.format(dag_id="nightly", given=f"config={config!r}", worker={}))
-    assert not stranger(), "Airflow itself imports nothing for a configuration"
+    assert not foreign_package(), "Airflow itself imports nothing for a configuration"
 
     page = complete(browser, f"/{CONN_ID}/connector", says, name=OF_DAG)
     assert "Show the plan" not in page
-    # Of a class that is not known, nobody knows which keys are secrets.
+    # Which keys of an unknown class are secrets is not known.
     assert ("unguessable" in page) == (key != "connector.class")
     assert ("hides them all" in page) == (key == "connector.class")
     assert "flush.size" in page and value in page
@@ -84,7 +84,7 @@ def test_class_of_a_dag_is_not_imported_by_any_page(
     assert refused.status_code == 400 and "neither part of this package nor an entry point" in refused.text
     for name in PAGES:
         browser.get(f"/{CONN_ID}/{name}", params={"name": OF_DAG})
-    assert not stranger()
+    assert not foreign_package()
     forget_dag("nightly")
 
 
@@ -92,7 +92,7 @@ def test_config_provider_of_a_dag_is_not_imported(
     browser: TestClient,
     showcase: Showcase,
     tmp_path: Path,
-    stranger: Callable[[], bool],
+    foreign_package: Callable[[], bool],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AIRFLOW__AIRFLOW_CONNECT__WORKER_CONN_IDS", "")
@@ -100,13 +100,13 @@ def test_config_provider_of_a_dag_is_not_imported(
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_OF_CLASSES", json.dumps(connection))
     topic = f"{showcase.worker['runs.storage.topic']}-classes"
     worker = {"runs.storage.topic": topic, "config.providers": "s", "retries": "${s:a:b}"}
-    worker["config.providers.s.class"] = "stranger_of_a_dag.parts:Part"
+    worker["config.providers.s.class"] = "package_of_a_dag.parts:Part"
     (tmp_path / "dag").mkdir()
     dag_id = f"classes-{topic}"
     keep_dag(tmp_path / "dag", DAG.format(dag_id=dag_id, given="config={'name': 'x'}", worker=worker))
     told = "names a class under config.providers.s.class that is neither part of this package nor an entry point"
     complete(browser, f"/kafka_of_classes:{topic}", told)
-    assert not stranger()
+    assert not foreign_package()
     forget_dag(dag_id)
 
 

@@ -16,8 +16,8 @@ from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 def shown_config(config: Mapping[str, str | None], *, of_dag: bool = False) -> dict[str, str]:
     """The configuration: references as written, secrets hidden, also where one is part of another value.
 
-    `of_dag`: a DAG has it. Its class is imported only if it is one of this package or an entry point; of another class
-    nobody knows here which keys are secrets, so only those that every connector has are shown.
+    `of_dag`: a DAG has it. Its class is imported only if it is one of this package or an entry point. Which keys of
+    another class are secrets is not known here, so only the values of keys that every connector has are shown.
     """
     plugin = config.get(CONNECTOR_CLASS) or ""
     if of_dag and config and not knows_class(config):
