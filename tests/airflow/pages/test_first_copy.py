@@ -77,12 +77,12 @@ def test_page_copies_the_topic_and_the_pages_show_it(
 
 def _assert_on_pages(connector: str) -> None:
     """Two runs of the connector, without any setting of the pages."""
-    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.app import init_auth_manager
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 
     from airflow_connect.ui.pages.app import create_app
 
-    token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="ann", role="VIEWER"))
+    token = init_auth_manager().generate_jwt(SimpleAuthManagerUser(username="ann", role="VIEWER"))
     browser = TestClient(create_app(), base_url="http://airflow.example.com", cookies={"_token": token})
     shown = ""
 
