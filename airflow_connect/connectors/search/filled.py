@@ -1,7 +1,7 @@
 """Which topics fill an index by key: the offsets that are its versions do not compare between topics.
 
-No answer of the server tells that two topics have the same keys: a record with a lower offset is an older version of the
-document to it, and one with an equal offset is the document itself. So the connector keeps, from run to run,
+No answer of the server tells that two topics have the same keys: a record with a lower offset is an older version of
+the document to it, and one with an equal offset is the document itself. So the connector keeps, from run to run,
 `{"v": 1, "filled": {target: [topic]}}`, and names a target that has several topics.
 """
 
