@@ -86,6 +86,18 @@ def kind_of(error: BaseException) -> Failure:
     return Failure.OTHER
 
 
+def refers_to_none(error: BaseException) -> bool:
+    """Whether a foreign key refers to a row that does not exist, or is no longer there."""
+    original = getattr(error, "orig", None) or error
+    arguments: tuple[object, ...] = tuple(getattr(original, "args", ()))
+    return getattr(original, "sqlstate", None) == _NO_PARENT or arguments[:1] in _NO_PARENTS
+
+
+_NO_PARENT = "23503"
+_NO_PARENTS = ((1216,), (1452,), ("FOREIGN KEY constraint failed",))
+"""What PostgreSQL, MySQL and SQLite say of it. PostgreSQL and SQLite say the same of a row that others refer to."""
+
+
 def typed(error: BaseException, what: str, address: DatabaseAddress) -> ConnectError:
     """The error for users.
 

@@ -101,13 +101,13 @@ class _Meaning(Enum):
     )
     REPEATED = (
         "{records} not written again, because {target} has the same version of the documents: an earlier run, or an"
-        " earlier try of a request, has written them. A repeated copy changes no document, even if the configuration is"
-        " another one."
+        " earlier try of a request, has written them, unless another topic fills {target}, too. A repeated copy changes"
+        " no document, even if the configuration is another one."
     )
     OLDER = (
-        "{records} not written, because a newer record of the same key was in {target} first, as happens after an"
-        " interrupted run and when several requests are sent at the same time. The first was {place}; its document has"
-        " version {version}."
+        "{records} not written, because a record of the same key with a higher version was in {target} first, as"
+        " happens after an interrupted run, when several requests are sent at the same time, and if"
+        " external.version.header goes back. The first was {place}; its document has version {version}."
     )
     REFUSED = (
         "{records} NOT written to {target}, and counted as filtered: the documents with these keys have versions beyond"

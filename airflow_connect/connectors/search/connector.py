@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.sink import Delivery, SinkConnector, TopicChange
+from airflow_connect.connectors.search import filled
 from airflow_connect.connectors.search.changes import change_note
 from airflow_connect.connectors.search.client import SearchClient
 from airflow_connect.connectors.search.config import DocumentConfig, SearchSinkConfig
@@ -13,6 +14,7 @@ from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
+    from airflow_connect.api.sink_state import CopiedRun, StateAfter
 
 
 class ElasticsearchSinkConnector(SinkConnector):
@@ -39,6 +41,10 @@ class ElasticsearchSinkConnector(SinkConnector):
             MissingPackageError: elastic-transport is not installed.
         """
         SearchClient(SearchSinkConfig.from_config(config).connection).close()
+
+    def state_after(self, run: CopiedRun) -> StateAfter:
+        """Which topics have filled an index by key."""
+        return filled.state_after(run)
 
     def notes_on_changes(self, changes: Sequence[TopicChange]) -> Sequence[str]:
         """That the order of the records of a key, or the ids of documents, may not be what they were."""

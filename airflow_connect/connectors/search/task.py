@@ -14,8 +14,9 @@ from airflow_connect.connectors.search.bulks import Waiting, column_bulks
 from airflow_connect.connectors.search.client import SearchClient
 from airflow_connect.connectors.search.columns import column_actions, has_columns
 from airflow_connect.connectors.search.config import SearchSinkConfig
-from airflow_connect.connectors.search.conflicts import Conflicts
+from airflow_connect.connectors.search.conflicts import Conflicts, Versions
 from airflow_connect.connectors.search.documents import DocumentMaker, no_value
+from airflow_connect.connectors.search.filled import TARGETS
 from airflow_connect.connectors.search.sending import BulkSender
 from airflow_connect.connectors.search.targets import Target, Targets
 from airflow_connect.errors import DataError
@@ -41,6 +42,7 @@ class ElasticsearchSinkTask(SinkTask):
         self._maker: DocumentMaker | None = None
         self._waiting: dict[Target, Waiting] = {}
         self._conflicts = Conflicts({})
+        self._filled: dict[tuple[str, int], set[str]] = {}
 
     @property
     def needs_keys(self) -> bool:  # type: ignore[override]
@@ -105,9 +107,15 @@ class ElasticsearchSinkTask(SinkTask):
         except DataError:
             return False
         for target, (batch, actions) in zip(targets, made, strict=True):
+            self._note_target(target, batch)
             for bulk in column_bulks(target, actions, batch, self._limits):
                 self._sender.send(bulk)
         return True
+
+    def details(self, partition: TopicPartition) -> dict[str, Any]:
+        """The targets that the partition fills by key."""
+        targets = self._filled.get((partition.topic, partition.partition))
+        return {TARGETS: sorted(targets)} if targets else {}
 
     def flush(self) -> tuple[()]:
         """Send what waits, and wait for all answers."""
@@ -157,6 +165,7 @@ class ElasticsearchSinkTask(SinkTask):
             self.context.leave_out(record, no_value(record) if self._config.on_null == keys.IGNORE else None)
             return
         target = self._targets.of(record.topic, record.value_schema, has_value=record.value is not None)
+        self._note_target(target, record)
         waiting = self._waiting.get(target)
         limit = self._sender.bulk_bytes
         if waiting is not None and limit is not None and waiting.size_bytes + len(action.lines) > limit:
@@ -167,6 +176,11 @@ class ElasticsearchSinkTask(SinkTask):
         waiting.add(action, record)
         if len(waiting.actions) >= self._sender.batch_size:
             self._send(waiting)
+
+    def _note_target(self, target: Target, records: SinkRecord | RecordColumns) -> None:
+        assert self._config is not None
+        if not self._config.upserts and self._config.versions_of(records.topic) is Versions.OFFSETS:
+            self._filled.setdefault((records.original_topic, records.original_partition), set()).add(target.name)
 
     def _limits(self) -> tuple[int, int | None]:
         """Maximum number of records and bytes of the next request."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.schema import DECIMAL, TIMESTAMP, Type
 from airflow_connect.connectors.jdbc.sink import keys
 from airflow_connect.connectors.jdbc.sink.coarse import (
+    added,
     changes,
     collations,
     declared_types,
@@ -126,8 +127,9 @@ class Tables:
         self._told: set[tuple[TableId, str]] = set()
         self._written: set[str] = set()
         self._is_whitelist_told = False
-        self.created: list[TableId] = []
-        """Tables that were missing."""
+        self._ddl_error: Exception | None = None
+        self.created: list[TableId] = []  # tables that were missing
+        self.altered: list[str] = []  # sentences about columns that were missing
 
     def forget(self) -> None:
         """Look again at the next use: a table was changed by someone else."""
@@ -332,10 +334,10 @@ class Tables:
                 )
         self._check_lengths(table, [field.name for field in missing])
         self._refuse_doubled(table, missing)
-        quoting = self._database.quoting
+        quoting, defaults = self._database.quoting, self._defaults(missing)
         columns = [quoting.name(field.name) for field in missing]
-        altering = self._statements.alter(quoting.table(table), columns, missing, self._defaults(missing))
-        self._execute(connection, table, altering)
+        self._execute(connection, table, self._statements.alter(quoting.table(table), columns, missing, defaults))
+        self.altered.append(added(table, names))
         return self._after_ddl(connection, table, missing)
 
     def _check_lengths(self, table: TableId, names: Sequence[str]) -> None:
@@ -391,8 +393,6 @@ class Tables:
             self._ddl_error = error
         else:
             self._ddl_error = None
-
-    _ddl_error: Exception | None = None
 
     def _after_ddl(self, connection: Connection, table: TableId, fields: Sequence[SinkField]) -> TableColumns:
         known = self._look(connection, table)

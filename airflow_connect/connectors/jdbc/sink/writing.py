@@ -12,7 +12,7 @@ from airflow_connect.connectors.jdbc.sink.offsets import Move, OffsetsTable, Pos
 from airflow_connect.connectors.jdbc.sink.outcome import Outcome, RowRefusedError
 from airflow_connect.connectors.jdbc.sink.sessions import prepare, single_statements
 from airflow_connect.databases.connecting import close_quietly, is_of_a_driver
-from airflow_connect.databases.failures import Failure, kind_of, reason_of, typed
+from airflow_connect.databases.failures import Failure, kind_of, reason_of, refers_to_none, typed
 from airflow_connect.errors import ConnectError, DatabaseError, DataError, RetriableError, SchemaError
 from airflow_connect.retrying import REAL_TIME, Backoff, Retry, Timing
 
@@ -31,6 +31,11 @@ log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 Report = Callable[["SinkRecord", Exception], None]
 _Work = tuple["Chunk | ColumnChunk", "FieldColumns"]
+_INCORRECT = "Correct the record, the table, or the types of its columns."
+_NO_PARENT = (
+    "If the other row is in a topic that a later transaction or another task writes, the next run fails here, too."
+    " Copy that topic first with a connector of its own, or drop the foreign key."
+)
 _MOST_ROUNDS = 20
 """Of rows that are tried again. More are only needed if rows refer to others in a chain without any order."""
 _Refused = tuple["Chunk", "FieldColumns", "Failed"]
@@ -106,6 +111,8 @@ class Writer:
     def take_notes(self) -> Iterator[str]:
         """Sentences about what was not written, or not as it is, without an error; since the last call."""
         yield from self._tables.take_notes()
+        altered, self._tables.altered = self._tables.altered, []
+        yield from altered
         created, self._created = self._created, []
         yield from created
         found, self._left_out = self._left_out, Outcome()
@@ -389,7 +396,7 @@ class Writer:
         return DataError(
             f"The database refused {failed.record.where}: {reason}.",
             code=code,
-            suggestion="Correct the record, the table, or the types of its columns.",
+            suggestion=_NO_PARENT if refers_to_none(failed.error) else _INCORRECT,
         )
 
     def _store_errant(self, connection: Connection, batch: Batch) -> dict[TopicPartition, frozenset[int]]:

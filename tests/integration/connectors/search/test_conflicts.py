@@ -82,7 +82,10 @@ def test_repeated_copy_says_that_it_has_changed_nothing(opensearch, unique_name)
     runner.close()
     repeated, older = sorted(runner.notes.sentences)
     assert "2 records were not written again" in repeated and "A repeated copy changes no document" in repeated
-    assert older.startswith("4 records were not written, because a newer record") and f"{unique_name}-0@0" in older
+    assert (
+        older.startswith("4 records were not written, because a record of the same key with a higher")
+        and f"{unique_name}-0@0" in older
+    )
     assert documents(opensearch, unique_name) == {"k0": {"v": 4}, "k1": {"v": 5}}
 
 
@@ -126,3 +129,30 @@ def test_task_whose_requests_are_never_answered_ends_although_answers_may_take_a
         thread.join(60)
         assert not thread.is_alive()
     assert "did not answer" in str(ended[0])
+
+
+@pytest.mark.parametrize("other", ["k11", "ü"], ids=["in columns", "record by record"])
+def test_index_that_two_topics_fill_by_key_is_named(kafka, opensearch, make_topic, produce, other):
+    """The second record of a key has the version of the first one, and the server takes it for that one."""
+    first, second = sorted((make_topic(), make_topic()))
+    for topic in (first, second):
+        produce(topic, [(0, "k1", json.dumps({"of": topic})), (0, other, json.dumps({"of": topic}))])
+    sink = search_sink(kafka, opensearch, f"{first},{second}", key_ignore="false")
+    sink.config |= {
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "external.resource.usage": "DISABLED",
+        "topic.to.external.resource.mapping": None,
+        "transforms": "name",
+        "transforms.name.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.name.regex": ".*",
+        "transforms.name.replacement": sink.bucket,
+    }
+    named = f"{sink.bucket} is filled from 2 topics ({first}, {second})"
+
+    report = sink.run()
+
+    assert len(sink.documents()) == 2 and any(note.startswith(named) for note in report.notes), report.notes
+    produce(first, [(0, "k3", "{}")])
+    assert any(note.startswith(named) for note in sink.run().notes)  # also if only one of them has new records
+    produce(first, [(0, "k4", "{}")])
+    assert not any("is filled from" in note for note in sink.run(topics=first).notes)

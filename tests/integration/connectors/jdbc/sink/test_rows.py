@@ -112,6 +112,19 @@ def test_missing_columns_are_refused_or_added(database):
     assert database.rows("SELECT id, note, size FROM orders ORDER BY id") == [(1, "n", 3), (2, None, None)]
 
 
+def test_columns_that_are_added_are_named_because_earlier_rows_have_no_value_in_them(database):
+    database.execute(CREATE, "INSERT INTO orders VALUES (1, 'a', 1)")
+    wider = s.struct(("id", s.INT64), ("note", s.OPTIONAL_STRING), ("size", s.OPTIONAL_INT32))
+    run = SinkRun(database, auto_evolve="true")
+    runner = run.open()
+    give(runner, records({"id": 2, "note": "n", "size": 3}, schema=wider))
+    (note,) = runner.notes.sentences
+    assert note.startswith("auto.evolve has added to the table orders: note, size. Rows that were written before")
+    runner = run.open()
+    give(runner, records({"id": 3, "note": "n", "size": 3}, first=1, schema=wider))
+    assert not any("auto.evolve" in sentence for sentence in runner.notes.sentences)
+
+
 def test_missing_column_that_must_have_a_value_is_refused_with_the_statement_that_adds_it(database):
     database.execute(CREATE)
     wider = s.struct(("id", s.INT64), ("must", s.INT32))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_connect.api import schema as s
+from airflow_connect.errors import DataError
 from tests.support.copies.jdbc_sink_tasks import SinkRun, give, record, records
 
 pytestmark = pytest.mark.integration
@@ -58,3 +59,22 @@ def test_later_record_of_a_row_is_not_undone_by_an_earlier_one(postgresql_databa
     give(run.open(), records(*({"id": n, "parent": parent} for n, parent in pairs), schema=NODE))
     assert postgresql_database.rows("SELECT id, parent FROM orders ORDER BY id") == [(1, None), (2, None)]
     assert [offset for offset, _ in run.errors.letters] == [0, 3]
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_row_without_the_one_it_refers_to_fails_with_what_to_do(request, kind):
+    """Correcting the record does not help: the other row comes later, in each run."""
+    database = request.getfixturevalue(f"{kind}_database")
+    database.execute(
+        "CREATE TABLE parents (id BIGINT PRIMARY KEY)",
+        "CREATE TABLE orders (id BIGINT PRIMARY KEY, parent BIGINT, FOREIGN KEY (parent) REFERENCES parents (id))",
+    )
+    with pytest.raises(DataError) as caught:
+        SinkRun(database, insert_mode="upsert", **BY_ID).write(records({"id": 1, "parent": 2}, schema=NODE))
+    assert caught.value.code == "database.constraint"
+    assert "Copy that topic first with a connector of its own, or drop the foreign key" in caught.value.suggestion
+    with pytest.raises(DataError) as caught:
+        SinkRun(database, insert_mode="insert", **BY_ID).write(
+            records({"id": 1, "parent": None}, {"id": 1, "parent": None}, schema=NODE)
+        )
+    assert "foreign key" not in caught.value.suggestion
