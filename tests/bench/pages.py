@@ -50,6 +50,7 @@ def main() -> None:
         pages = {
             "all connectors": f"/{CONN_ID}",
             "the same, with a search": f"/{CONN_ID}?q=c-1",
+            "problems": f"/{CONN_ID}/problems",
             "one connector": f"/{CONN_ID}/connector?name=c-7",
             "one run": f"/{CONN_ID}/run?name=c-7&run={last_run}",
             "cluster": f"/{CONN_ID}/cluster",

@@ -51,6 +51,11 @@ class Console:
         remembered = self._memory.of(("overview", conn_id), lambda: self._read(conn_id))
         return remembered.look(0.0 if now else FRESH_S, WAIT_S)
 
+    def known(self, conn_id: str, fresh_s: float | None = None) -> Seen[Overview]:
+        """The installation as it was read last, without waiting; read in the background if that is too long ago."""
+        remembered = self._memory.of(("overview", conn_id), lambda: self._read(conn_id))
+        return remembered.look(FRESH_S if fresh_s is None else fresh_s, 0.0)
+
     def run(self, conn_id: str, connector: str, run_id: str, *, is_known: bool) -> Seen[FullRun]:
         """One run with everything that the history has of it.
 
@@ -105,8 +110,10 @@ class Console:
         """It was changed."""
         self._memory.forget(("registered", conn_id, name))
 
-    def deadlines(self, conn_id: str) -> Seen[dict[str, Deadline]]:
-        """When topics lose records that no sink has copied."""
+    def deadlines(
+        self, conn_id: str, *, fresh_s: float | None = None, wait_s: float = DETAILS_WAIT_S
+    ) -> Seen[dict[str, Deadline]]:
+        """When topics lose records that no sink has copied. Ask only for an installation that was read."""
 
         def ask() -> dict[str, Deadline]:
             from airflow_connect.ui.overview.retention import deadlines
@@ -115,7 +122,9 @@ class Console:
             connectors = list(overview.connectors.values()) if overview else []
             return deadlines(self.installations.get(conn_id).settings, connectors)
 
-        return self._detail(("deadlines", conn_id), conn_id, ask)
+        return self._detail(
+            ("deadlines", conn_id), conn_id, ask, DETAILS_FRESH_S if fresh_s is None else fresh_s, wait_s
+        )
 
     def doctor(self, conn_id: str, name: str, config: Config | None) -> Seen[list[Check]]:
         """Whether everything that runs need is there: of the installation, or also of one registered connector.
@@ -164,13 +173,18 @@ class Console:
         return RunSpec(config, worker, references=resolve_references(config, worker, providers=providers).values)
 
     def _detail(
-        self, key: Hashable, conn_id: str, ask: Callable[[], _Value], fresh_s: float = DETAILS_FRESH_S
+        self,
+        key: Hashable,
+        conn_id: str,
+        ask: Callable[[], _Value],
+        fresh_s: float = DETAILS_FRESH_S,
+        wait_s: float = DETAILS_WAIT_S,
     ) -> Seen[_Value]:
         def hiding() -> _Value:
             with self.installations.get(conn_id).settings.references.hiding_errors():
                 return ask()
 
-        return self._memory.of(key, hiding).look(fresh_s, DETAILS_WAIT_S)
+        return self._memory.of(key, hiding).look(fresh_s, wait_s)
 
     def _read(self, conn_id: str) -> Overview:
         """In the one thread that asks for this installation."""
