@@ -9,10 +9,10 @@ from airflow_connect.documents.run import DONE, EMPTY
 from airflow_connect.runtime.reporting.texts import format_count, plural
 from airflow_connect.ui.overview.model import Connector, Run
 from airflow_connect.ui.overview.problems import Problem, Trouble
+from airflow_connect.ui.overview.retention import Deadline
 from airflow_connect.ui.pages.calls import Call
 from airflow_connect.ui.pages.checking import Checked, checked
 from airflow_connect.ui.pages.rendering import at, render, span_of
-from airflow_connect.ui.pages.views.cluster import risk_of
 from airflow_connect.ui.web.access import Right
 
 KINDS = {Trouble.FAILED: "bad", Trouble.LOST: "bad", Trouble.LOSING: "bad", Trouble.UNREADABLE: "bad"}
@@ -65,6 +65,7 @@ def page(call: Call) -> str:
         notes=[note for found in every for note in _notes(found)],
         checked_ms=min(read, default=None),
         rows=rows,
+        has_failed=any(Trouble.FAILED in row.problem.troubles for row in rows),
     )
 
 
@@ -144,12 +145,18 @@ def _costs(problem: Problem) -> tuple[str, ...]:
     costs = []
     if problem.lost:
         costs.append(f"{plural(problem.lost, 'record')} of its topics were deleted before it copied them.")
-    costs += [f"Topic {deadline.topic}: {risk_of(deadline).text.lstrip('✗! ')}" for deadline in problem.deadlines]
+    costs += [_loss(deadline) for deadline in problem.deadlines]
     if problem.connector.lag:
         costs.append(f"{plural(problem.connector.lag, 'record')} to copy.")
     if problem.dead_letters:
         costs.append(f"{plural(problem.dead_letters, 'dead letter')} in the last run that read records.")
     return tuple(costs)
+
+
+def _loss(deadline: Deadline) -> str:
+    left_s = deadline.at_ms / 1000 - time.time()
+    when = f"loses data in {span_of(left_s)}" if left_s > 0 else "may lose data now"
+    return f"Topic {deadline.topic} {when}: it keeps records for {span_of(deadline.retention_ms / 1000)}."
 
 
 def _tried(connector: Connector) -> tuple[str, ...]:
