@@ -11,6 +11,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.testclient import TestClient
@@ -24,6 +25,7 @@ from airflow_connect.documents.run import RunReport
 from airflow_connect.documents.run_detail import PartitionRow, RunDetail, TaskRow
 from airflow_connect.documents.run_lag import HOUR_MS, KEPT_HOURS, RunLag
 from airflow_connect.exactly_once.state import CLOSED, ConnectorState
+from airflow_connect.kafka.admin.topics import TopicInfo, resolve_topics
 from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.kafka.state import runs_topic
 from tests.support.kafka_data import TopicProducer, create_topic
@@ -50,6 +52,7 @@ def main() -> None:
         pages = {
             "all connectors": f"/{CONN_ID}",
             "the same, with a search": f"/{CONN_ID}?q=c-1",
+            "problems": f"/{CONN_ID}/problems",
             "one connector": f"/{CONN_ID}/connector?name=c-7",
             "one run": f"/{CONN_ID}/run?name=c-7&run={last_run}",
             "cluster": f"/{CONN_ID}/cluster",
@@ -91,10 +94,12 @@ def _fill(bootstrap: str, worker: dict[str, str], connectors: int) -> str:
         admin_client(settings.admin), typed.runs_topic, typed.runs_partitions, typed.runs_replication_factor
     )
     now_ms = time.time_ns() // 1_000_000
+    names = [f"t{number}" for number in range(TOPICS)]
+    infos = resolve_topics(admin_client(settings.admin), names, None)  # Without their ids, no lag is known.
     run_id = ""
     for number in range(connectors):
         name = f"c-{number}"
-        found = list(runs_topic.encode_document("state", name, _state(name, number, now_ms).to_json()))
+        found = list(runs_topic.encode_document("state", name, _state(name, number, now_ms, infos).to_json()))
         for run in range(RUNS):
             run_id = f"2026112{run:02d}T010203-{number:06d}"
             document = {"v": 1, **_report(name, number, run_id, now_ms - (RUNS - run) * HOUR_MS).to_json()}
@@ -110,14 +115,16 @@ def _config(number: int) -> dict[str, str | None]:
         "connector.class": "FileStreamSink",
         "topics": f"t{number % TOPICS}",
         "file": f"/tmp/airflow-connect-bench-{number}",
+        "run.interval.seconds": "60",  # all of them are late, so the page of problems has a row for each
     }
 
 
-def _state(name: str, number: int, now_ms: int) -> ConnectorState:
+def _state(name: str, number: int, now_ms: int, infos: Mapping[str, TopicInfo]) -> ConnectorState:
     hour = now_ms // HOUR_MS
     lags = tuple((hour - KEPT_HOURS + 1 + n, (n * 7919 + number) % 1000) for n in range(KEPT_HOURS))
     committed = {TopicPartition(f"t{number % TOPICS}", n): 0 for n in range(PARTITIONS)}
-    return ConnectorState(name, "r", CLOSED, now_ms, committed, lag_of_hours=lags)
+    ids = {topic: infos[topic].topic_id for topic in {place.topic for place in committed}}
+    return ConnectorState(name, "r", CLOSED, now_ms, committed, ids, lag_of_hours=lags)
 
 
 def _report(name: str, number: int, run_id: str, at_ms: int) -> RunReport:

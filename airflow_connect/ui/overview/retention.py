@@ -15,6 +15,8 @@ from airflow_connect.kafka.clients.short_lived import Admin, admin_client
 from airflow_connect.kafka.reading.first_timestamps import first_records
 from airflow_connect.ui.overview.model import Connector, Position
 
+SOON_MS = 24 * 3600 * 1000
+"""A loss within a day is shown as an error."""
 MOST_PLACES = 60
 """Partitions whose first record that is not copied is looked at: those with the longest lag."""
 
@@ -33,6 +35,11 @@ class Deadline:
     place: str
     at_ms: int
     retention_ms: int
+
+    def urgency(self, now_ms: float) -> str:
+        """`bad`: within a day; `warn`: most of the retention time has passed; otherwise `quiet`."""
+        left_ms = self.at_ms - now_ms
+        return "bad" if left_ms < SOON_MS else "warn" if left_ms * 4 < self.retention_ms else "quiet"
 
 
 def deadlines(

@@ -100,4 +100,4 @@ def _back(call: Call, page: str, told: str) -> str:
     """The page that the form was on; never another site."""
     if page.startswith("connector:"):
         return call.href("connector", name=page.partition(":")[2], done=told)
-    return call.href(done=told)
+    return call.href("problems" if page == "problems" else "", done=told)

@@ -32,6 +32,7 @@ from airflow_connect.ui.pages.views import (
     listing,
     live,
     offsets,
+    problems,
     run,
     run_now,
 )
@@ -87,6 +88,7 @@ def create_app(console: Console | None = None) -> Starlette:
         Route("/{conn_id}/form", page(live.look, Right.CHANGE), methods=["POST"]),
         Route("/{conn_id}/replay", page(letters.preview, Right.OPERATE)),
         Route("/{conn_id}/replay", page(actions.replay_letters, Right.OPERATE), methods=["POST"]),
+        Route("/{conn_id}/problems", page(problems.page)),
         Route("/{conn_id}/cluster", page(cluster.page)),
         Route("/{conn_id}/doctor", page(doctor.page)),
         Route("/{conn_id}/offsets", page(offsets.page)),

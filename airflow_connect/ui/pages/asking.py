@@ -11,7 +11,7 @@ from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.reporting.redaction import Redactor
 from airflow_connect.ui.overview.reader import InstallationReader
-from airflow_connect.ui.overview.watching import Memory, Seen
+from airflow_connect.ui.overview.watching import Memory, Remembered, Seen
 from airflow_connect.ui.web.installations import Installation, Installations
 from airflow_connect.ui.web.known_classes import unknown_classes
 
@@ -76,6 +76,11 @@ class Console:
         """The installation; `now`: as it is after a change, if Kafka answers within `WAIT_S`."""
         remembered = self._memory.of(("overview", conn_id), lambda: self._read(conn_id))
         return remembered.look(0.0 if now else FRESH_S, WAIT_S)
+
+    def known(self, conn_id: str, fresh_s: float | None = None) -> Seen[Overview]:
+        """The installation as it was read last, without waiting; read in the background if that is too long ago."""
+        remembered = self._memory.of(("overview", conn_id), lambda: self._read(conn_id))
+        return remembered.look(FRESH_S if fresh_s is None else fresh_s, 0.0)
 
     def run(self, conn_id: str, connector: str, run_id: str, *, is_known: bool) -> Seen[FullRun]:
         """One run with everything that the history has of it.
@@ -158,8 +163,10 @@ class Console:
         """It was changed."""
         self._memory.forget(("registered", conn_id, name))
 
-    def deadlines(self, conn_id: str) -> Seen[dict[str, Deadline]]:
-        """When topics lose records that no sink has copied."""
+    def deadlines(
+        self, conn_id: str, *, fresh_s: float | None = None, wait_s: float = DETAILS_WAIT_S
+    ) -> Seen[dict[str, Deadline]]:
+        """When topics lose records that no sink has copied. Ask only for an installation that was read."""
 
         def ask() -> dict[str, Deadline]:
             from airflow_connect.ui.overview.retention import deadlines
@@ -168,7 +175,8 @@ class Console:
             connectors = list(overview.connectors.values()) if overview else []
             return deadlines(self.installations.get(conn_id).settings, connectors)
 
-        return self._detail(("deadlines", conn_id), conn_id, ask)
+        remembered = self._remembered(("deadlines", conn_id), conn_id, ask)
+        return remembered.look(DETAILS_FRESH_S if fresh_s is None else fresh_s, wait_s)
 
     def doctor(self, conn_id: str, name: str, config: Config | None, look: Look = Look()) -> Seen[list[Check]]:
         """Whether everything that runs need is there: of the installation, or also of one connector.
@@ -247,12 +255,15 @@ class Console:
         return RunSpec(config, self.worker(conn_id), references=self.references(conn_id, config).values)
 
     def _detail(self, key: Hashable, conn_id: str, ask: Callable[[], _Value], look: Look | None = None) -> Seen[_Value]:
+        fresh_s, wait_s = (look.fresh_s, look.wait_s) if look else (DETAILS_FRESH_S, DETAILS_WAIT_S)
+        return self._remembered(key, conn_id, ask).look(fresh_s, wait_s)
+
+    def _remembered(self, key: Hashable, conn_id: str, ask: Callable[[], _Value]) -> Remembered[_Value]:
         def hiding() -> _Value:
             with self.installations.get(conn_id).settings.references.hiding_errors():
                 return ask()
 
-        fresh_s, wait_s = (look.fresh_s, look.wait_s) if look else (DETAILS_FRESH_S, DETAILS_WAIT_S)
-        return self._memory.of(key, hiding).look(fresh_s, wait_s)
+        return self._memory.of(key, hiding)
 
     def _read(self, conn_id: str) -> Overview:
         """In the one thread that asks for this installation."""

@@ -11,6 +11,7 @@ from airflow_connect.control.herder.refusals import NOT_FOUND, RefusedError
 from airflow_connect.ui.overview.model import Connector, Overview
 from airflow_connect.ui.overview.watching import Seen
 from airflow_connect.ui.pages.asking import Console
+from airflow_connect.ui.pages.checking import told_in_menu
 from airflow_connect.ui.pages.rendering import segment
 from airflow_connect.ui.web.access import Right, Visitor
 
@@ -71,6 +72,7 @@ class Call:
     def shell(self, title: str, tab: str, seen: Seen[Any] | None = None) -> dict[str, Any]:
         """What every page shows around its content."""
         return {
+            "problem_count": told_in_menu(self.console) if self.conn_id else "",
             "call": self,
             "title": title,
             "tab": tab,

@@ -11,9 +11,6 @@ from airflow_connect.ui.overview.retention import Deadline
 from airflow_connect.ui.pages.calls import Call
 from airflow_connect.ui.pages.rendering import render, span_of
 
-SOON_S = 24 * 3600.0
-"""A loss within a day is shown as an error."""
-
 
 @dataclass(frozen=True, slots=True)
 class TopicRow:
@@ -72,7 +69,7 @@ def risk_of(deadline: Deadline) -> Risk:
     kept = f"{deadline.connector} is at a record of {deadline.place} that Kafka keeps for {retention}"
     if left_s <= 0:
         return Risk(f"✗ This topic may lose data now: {kept}.", "bad")
-    kind = "bad" if left_s < SOON_S else "warn" if left_s * 4 < deadline.retention_ms / 1000 else "quiet"
+    kind = deadline.urgency(time.time() * 1000)
     sign = {"bad": "✗ ", "warn": "! "}.get(kind, "")
     return Risk(f"{sign}This topic loses data in {span_of(left_s)}: {kept}.", kind)
 
