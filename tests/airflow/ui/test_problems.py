@@ -19,13 +19,12 @@ from airflow_connect.ui.pages.asking import Console
 from airflow_connect.ui.pages.calls import Call
 from airflow_connect.ui.pages.checking import Checked
 from airflow_connect.ui.pages.views import problems
-from tests.airflow.ui.conftest import CONN_ID, ROLES
-from tests.airflow.ui.test_in_a_browser import _WIDER, IMAGES, OpenPage, address, chromium, open_page
+from tests.airflow.ui.conftest import CONN_ID, ROLES, OpenPage
+from tests.airflow.ui.test_in_a_browser import _WIDER, IMAGES
 from tests.airflow.ui.test_pages import LIST, BrowserOf, complete, last_entry, text_of
 from tests.support.copies.showcase import FAILING, HEALTHY, LAGGING, Showcase
 from tests.support.waiting import wait_until
 
-__all__ = ["address", "chromium", "open_page"]  # fixtures
 pytestmark = [pytest.mark.integration, pytest.mark.budget(20)]  # a browser draws the page on a busy machine
 
 PAGE = f"{LIST}/problems"

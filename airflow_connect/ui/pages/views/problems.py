@@ -181,7 +181,7 @@ def _help(call: Call, problem: Problem, *, may_run: bool, may_change: bool) -> H
     is_sink = connector.is_registered and connector.kind == "sink"
     # Whether the user may edit one of many DAGs, its own page of offsets says.
     may_look = may_change if connector.is_registered else may_run
-    if connector.positions and may_look and (Trouble.LOST in troubles or _is_of_offsets(connector)):
+    if connector.kind == "sink" and may_look and (Trouble.LOST in troubles or _is_of_offsets(connector)):
         return Help("Offsets", href=call.href("offsets", name=connector.name))
     if set(troubles) & {Trouble.FAILED, Trouble.LOST, Trouble.LOSING, Trouble.LATE}:
         return _restart(connector) if may_run else None
