@@ -21,7 +21,7 @@ from typing import Any, Self
 
 from airflow_connect.devstack.launching.errors import DevStackError
 from airflow_connect.devstack.launching.java_server import JavaServer
-from airflow_connect.devstack.launching.process import POLL_S, log_tail
+from airflow_connect.devstack.launching.process import POLL_S, answers, log_tail
 from airflow_connect.devstack.launching.running import Running
 from airflow_connect.runtime.engine.cache import locked
 from airflow_connect.runtime.engine.java import find_java
@@ -78,6 +78,8 @@ PROPERTIES = {
     "dfs.namenode.handler.count": "10",
     "dfs.namenode.edekcacheloader.initial.delay.ms": "100000000",
     "dfs.namenode.audit.loggers": "org.apache.hadoop.hdfs.server.namenode.top.TopAuditLogger",
+    # Its metrics are not there with this logger, and each look at the others would fill the log with that.
+    "dfs.namenode.top.enabled": "false",
     "ipc.client.connect.retry.interval": "200",
     "ipc.client.connect.max.retries": "600",
 }
@@ -101,6 +103,10 @@ class _HdfsServer(JavaServer):
     def reconfigure(self, **properties: str) -> None:
         """Change properties for the next `restart`; `_` means `.`."""
         self._properties.update({key.replace("_", "."): value for key, value in properties.items()})
+
+    def _is_ready(self) -> bool:
+        # A DataNode ends if another process has taken the last of its ports after it has bound the first.
+        return all(map(answers, self.ports))
 
     def _class_path(self) -> list[Path]:
         return class_path()
@@ -255,19 +261,31 @@ class HdfsCluster(Running):
         """Return when the NameNode is out of safe mode and `live` DataNodes (all, unless given) have room.
 
         Raises:
-            DevStackError: not within two minutes; with the end of the NameNode's log.
+            DevStackError: not within two minutes; with the end of each node's log.
         """
         wanted = len(self.datanodes) if live is None else live
         deadline = time.monotonic() + START_S
         while not self._is_writable(wanted):
             if time.monotonic() > deadline:
                 raise DevStackError(
-                    f"HDFS was not usable within {START_S:.0f} s. The end of the NameNode's log:\n"
-                    f"{log_tail(self.namenode.log_path)}\n",
+                    f"HDFS was not usable within {START_S:.0f} s. {self._state()}",
                     code="devstack.start",
-                    suggestion="Start it again; if it fails the same way, the log shows the reason.",
+                    suggestion="Start it again; if it fails the same way, the logs show the reason.",
                 )
             time.sleep(POLL_S * 5)
+
+    def _state(self) -> str:
+        """Return what each node says of itself, with the end of its log."""
+        try:
+            found = self.metrics()
+            told = f"{found['FSState']}, {found['NumLiveDataNodes']} live DataNodes, {found['CapacityTotal']} B"
+        except (DevStackError, OSError) as error:
+            told = str(error)
+        nodes = (self.namenode, *self.datanodes)
+        ends = [
+            f"{node.name}, {'alive' if node.is_running else 'ended'}:\n{log_tail(node.log_path)}\n" for node in nodes
+        ]
+        return f"The NameNode says: {told}. The ends of the logs:\n" + "\n".join(ends)
 
     def wait_until_dead(self, count: int = 1) -> None:
         """Return when the NameNode has noticed that `count` DataNodes are gone.

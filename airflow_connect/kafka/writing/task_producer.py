@@ -18,6 +18,7 @@ from airflow_connect.errors import ConnectError, FencedError, UnavailableError
 from airflow_connect.kafka.clients.librdkafka import NotDirectError
 from airflow_connect.kafka.clients.short_lived import (
     API_TIMEOUT_S,
+    NO_TOPIC,
     QuickProducer,
     earlier_fatal_error,
     ensure_reachable,
@@ -238,7 +239,8 @@ class TaskProducer:
             self._await_report()
             self._refuse_problem()
             reason = self._direct.refusal
-            if reason is not None and reason.code() in RECORD_AT_FAULT:
+            # A partition that the client knows not to exist is refused at once, without a report.
+            if reason is not None and reason.code() in RECORD_AT_FAULT | NO_TOPIC:
                 refused = KafkaException(reason)
                 raise self._failed(refused, f"writing to topic {topic}") from refused
             raise UnavailableError(

@@ -180,6 +180,21 @@ def test_partition_that_a_topic_does_not_have_is_named_by_all_writers(guarded: K
     producer.close()
 
 
+def test_partition_that_a_topic_does_not_have_is_named_when_the_client_knows_the_topic(guarded: KafkaBroker) -> None:
+    """The client refuses such a record at once, without a delivery report."""
+    create_topic(guarded.bootstrap, "known")
+    producer = TaskProducer({"bootstrap.servers": guarded.bootstrap}, "known-0", 60_000)
+    producer.fence()
+    producer.send_columns(ProducedColumns("known", None, pa.array([b"v"], pa.large_binary()), partition=0))
+    producer.flush()
+
+    with pytest.raises(AccessError, match=r"known-5.*1 partition") as caught:
+        producer.send_columns(ProducedColumns("known", None, pa.array([b"v"], pa.large_binary()), partition=5))
+
+    producer.close()
+    assert caught.value.code == "kafka.no_topic"
+
+
 def test_topic_that_is_deleted_while_a_run_commits_is_named_at_once(
     guarded: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
