@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_c
 
 from airflow_connect.api.connector import Connector, ConnectorContext, Task
 from airflow_connect.api.publishing import ALL_LISTED, ConnectorPublisher, LeftoverPattern, Publisher
+from airflow_connect.api.read_ahead import ReadAhead
 from airflow_connect.api.sink_state import PlannedState, StateAfter
 from airflow_connect.api.staging import LeftOver, Outcome
 
 if TYPE_CHECKING:
+    from airflow_connect.api.cluster_facts import ClusterFacts
     from airflow_connect.api.columns import RecordColumns
     from airflow_connect.api.errant import ErrantRecordReporter
     from airflow_connect.api.offsets import OffsetRange, TopicPartition
@@ -117,21 +119,6 @@ class SinkTaskContext(Protocol):
                 cannot go back: raise RetriableError in `put` to get the same records again, and set the offsets of
                 the consumer group to copy older ones again.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class ReadAhead:
-    """How much a task holds of what it has not put yet. In memory a small message takes several times its size.
-
-    Attributes:
-        partition_records: fetched records of each partition after which no more are fetched for it.
-        fetched_bytes: bytes of all fetched records after which no more are fetched.
-        column_records: records of all partitions that may wait to become batches in columns; None: those of 16 MB.
-    """
-
-    partition_records: int = 50_000
-    fetched_bytes: int = 32 << 20
-    column_records: int | None = None
 
 
 class SinkTask(Task):
@@ -262,6 +249,10 @@ class SinkConnectorContext(ConnectorContext, Protocol):
     @property
     def aws(self) -> Mapping[str, str]:
         """Credentials of an Airflow `aws` connection, or {}; the configuration takes precedence over them."""
+
+    @property
+    def cluster(self) -> ClusterFacts:
+        """What Kafka knows about the topics, asked when it is used."""
 
     @property
     def overwrite(self) -> bool:

@@ -67,12 +67,16 @@ class PublishedRun:
         created_ms: the frozen clock of the run that copied.
         files: every file of its manifest.
         complete: documents of what is complete with these files (`StateAfter.complete`).
+        topics: every topic that the connector consumed, also those without new records.
+        kept: what the connector keeps for the next run (`StateAfter.kept`).
     """
 
     run_id: str
     created_ms: int
     files: tuple[StagedFile, ...]
     complete: tuple[Mapping[str, Any], ...] = ()
+    topics: tuple[str, ...] = ()
+    kept: Mapping[str, Any] = field(default_factory=dict)
 
 
 def with_sizes(reports: Sequence[PartitionReport], files: Sequence[StagedFile]) -> list[PartitionReport]:

@@ -113,6 +113,29 @@ class SchemaRegistryClient:
         _keep(self._by_id, schema_id, found, self._limit)
         return found
 
+    def subjects_of(self, schema_id: int) -> list[dict[str, Any]]:
+        """Under which subjects, and as which version, the schema of an id is registered: `{"subject", "version"}`.
+
+        Not kept: subjects are added. A registry older than 5.5 does not know the request: [].
+        """
+        path, access = f"/schemas/ids/{schema_id}/versions", f"read the subjects of schema {schema_id}"
+        answer = self._connection.request("GET", path, access=access)
+        if answer.is_absence:
+            return []
+        return _read(
+            answer,
+            f"the subjects of schema {schema_id}",
+            lambda found: [{"subject": str(one["subject"]), "version": int(one["version"])} for one in found],
+        )
+
+    def reach(self) -> None:
+        """Ask for something cheap.
+
+        Raises:
+            ConnectError: it refused, or did not answer.
+        """
+        self._connection.request("GET", "/schemas/types", access="read the types of schemas")
+
     def referenced(self, schema: SchemaText) -> dict[str, SchemaText]:
         """All schemas that this one uses, directly or not: name to schema, each after the schemas that it uses.
 

@@ -122,6 +122,13 @@ class FilePublisher(Publisher, Protocol):
             AccessError, UnavailableError: the store refused, or did not answer.
         """
 
+    def write(self, key: str, data: bytes) -> None:
+        """Put a small file under a key, whole, in place of an earlier one; for what is known when a run publishes.
+
+        Raises:
+            AccessError, UnavailableError: the store refused, or did not answer.
+        """
+
 
 class Store(Protocol):
     """A store for files with given settings. Creating it makes no request."""

@@ -68,6 +68,16 @@ def _described(wanted: Sequence[str], client: Admin, timeout_s: float) -> Mappin
     return found
 
 
+def described(admin: Admin, wanted: Sequence[str]) -> dict[str, TopicDescription]:
+    """What Kafka says about topics, by name.
+
+    Raises:
+        AccessError: a topic does not exist, or may not be described.
+        UnavailableError: Kafka did not answer.
+    """
+    return ask(admin, partial(_described, wanted), "describing topic") if wanted else {}
+
+
 def deleted_topics(admin: Admin, wanted: Sequence[str]) -> frozenset[str]:
     """Those of these topics that Kafka says do not exist. A topic that may not be described counts as existing.
 

@@ -30,6 +30,7 @@ from airflow_connect.stores.publishing import publish_each, refuse_equal_keys, t
 from airflow_connect.stores.staged_names import (
     probe_paths,
     refuse_odd_directories,
+    remove_emptied,
     staged_below,
     temporary_directories,
 )
@@ -119,6 +120,15 @@ class HdfsPublisher:
         with ThreadPoolExecutor(self._settings.publish_threads, thread_name_prefix="hdfs-mark") as pool:
             for _ in pool.map(lambda key: self._files.create_empty(self._path(key)), keys):
                 pass
+
+    def write(self, key: str, data: bytes) -> None:
+        """Write below `+tmp`, and rename, so that a reader never finds a part of it."""
+        refuse_odd_directories(key)
+        staged, _ = probe_paths(self._probe_prefix)  # A sweep knows the name.
+        self._files.write(self._path(staged), lambda: [data])
+        self._files.make_directory(_parent(self._path(key)))
+        self._files.rename(self._path(staged), self._path(key), overwrite=True)
+        remove_emptied(staged, lambda directory: self._files.remove_empty_directory(self._path(directory)))
 
     def close(self) -> None:
         """Release connections; idempotent."""

@@ -121,6 +121,22 @@ class LocalPublisher:
         for directory in sorted(changed):
             sync_directory(directory)
 
+    def write(self, key: str, data: bytes) -> None:
+        """Write below `+tmp`, and rename, so that a reader never finds a part of it."""
+        staged, _ = probe_paths(self._probe_prefix)  # A sweep knows the name.
+        source, target = self._absolute(staged), self._absolute(key)
+        changed = {*make_directories(os.path.dirname(target)), os.path.dirname(target)}
+        make_directories(os.path.dirname(source))
+        with refusals("write", source), open(source, "xb") as opened:
+            opened.write(data)
+            opened.flush()
+            os.fsync(opened.fileno())
+        with refusals("publish", target):
+            os.replace(source, target)
+        for directory in sorted(changed):
+            sync_directory(directory)
+        remove_emptied(staged, lambda directory: remove_empty(self._absolute(directory)))
+
     def close(self) -> None:
         """Nothing is held."""
 

@@ -136,6 +136,10 @@ class S3Publisher:
             for _ in pool.map(self._requests.put_empty, keys):
                 pass
 
+    def write(self, key: str, data: bytes) -> None:
+        """Put one object."""
+        self._requests.put(key, data)
+
     def close(self) -> None:
         """Release connections; idempotent."""
         self._transport.close()

@@ -216,6 +216,11 @@ class S3Requests:
         """PutObject without content, if there is no object or an equal one; idempotent."""
         self._ok(S3Request("PutObject", "PUT", _PUT, key, headers=self._creation_headers()))
 
+    def put(self, key: str, data: bytes) -> None:
+        """PutObject, in place of another one."""
+        headers = {**self._creation_headers(), "content-md5": _md5_base64(data)}
+        self._ok(S3Request("PutObject", "PUT", _PUT, key, headers=headers, body=data))
+
     def put_tags(self, key: str, tags: Mapping[str, str]) -> None:
         """PutObjectTagging: replace the tags of a published object."""
         listed = "".join(

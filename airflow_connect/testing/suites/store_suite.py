@@ -442,6 +442,14 @@ class StoreConformance(StoreCase):
 
         assert self.visible(target) == dict.fromkeys(keys, b"")
 
+    def test_write_puts_a_file_whole_and_in_place_of_another(self, target: Any, publisher: FilePublisher) -> None:
+        key = f"{ROOT}+runs/a b/run.json"
+        publisher.write(key, b"first")
+        publisher.write(key, b"\xffsecond")
+
+        assert self.visible(target) == {key: b"\xffsecond"}
+        assert list(publisher.list_staged([ROOT, ""])) == []
+
     def test_preflight_leaves_nothing(self, target: Any, publisher: FilePublisher) -> None:
         publisher.preflight()
 

@@ -57,7 +57,8 @@ class HdfsSinkConnector(StorageSinkConnector):
         """
         switch = HdfsSinkConfig.hive_integration.name
         has_tables = staged.get(switch, "false").lower() != "false"
-        return key.startswith("hive.") and (has_tables or key != switch)
+        is_of_tables = key.startswith("hive.") and (has_tables or key != switch)
+        return is_of_tables or super().uses_current(key, staged)
 
     def first_offsets(self, partitions: Collection[TopicPartition], *, apply: bool) -> Mapping[TopicPartition, int]:
         """Where the files of Confluent's sink, or of an earlier connector, end; see `TakingOver.offsets`."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.offsets import OffsetRange, TopicPartition
     from airflow_connect.api.sink_state import CopiedRun, PlannedRun
     from airflow_connect.config.resolved.transforms import TransformConfig
+    from airflow_connect.connectors.files.shared.publishing.backup_document import BackupDocuments
     from airflow_connect.connectors.files.shared.publishing.time_keeper import StorageTimeKeeper
     from airflow_connect.connectors.files.shared.settings.config import StorageConfig
     from airflow_connect.connectors.files.shared.writing.task_plan import StorageTaskPlan
@@ -48,6 +49,7 @@ class _Opened(NamedTuple):
         plan: layout and formats, as tasks have them.
         chain: transformations, which may rename topics.
         steps: what follows publishing, in this order.
+        backups: the one of them that writes what a backup needs beside its records; None: the files are no backup.
     """
 
     config: StorageConfig
@@ -55,6 +57,7 @@ class _Opened(NamedTuple):
     plan: StorageTaskPlan
     chain: tuple[TransformConfig, ...]
     steps: tuple[AfterPublish, ...]
+    backups: BackupDocuments | None
 
 
 class StorageSinkConnector(StagingSinkConnector):
@@ -111,8 +114,24 @@ class StorageSinkConnector(StagingSinkConnector):
         marker = storage.marker
         # The marker comes last: it shows that everything else is done.
         markers = [Markers(marker, plan.layout.names.directory_delimiter)] if marker else []
-        steps = (*self.after_publish(config, storage, store), *markers)
-        return _Opened(storage, store, plan, transforms_of(config), steps)
+        backups = self._backup_documents(config, plan) if storage.stores_records else None
+        steps = (*self.after_publish(config, storage, store), *([backups] if backups else []), *markers)
+        return _Opened(storage, store, plan, transforms_of(config), steps, backups)
+
+    def _backup_documents(self, config: Mapping[str, str], plan: StorageTaskPlan) -> BackupDocuments:
+        from airflow_connect.connectors.files.shared.publishing.backup_document import BackupDocuments
+        from airflow_connect.connectors.files.shared.settings.whole_records import registry_settings
+
+        return BackupDocuments(
+            config["name"], plan.layout.names, lambda: self.context.cluster, registry_settings(config)
+        )
+
+    @classmethod
+    def uses_current(cls, key: str, staged: Mapping[str, str]) -> bool:
+        """No file depends on the registry of a backup, which may have moved."""
+        from airflow_connect.connectors.files.shared.settings.whole_records import REGISTRY
+
+        return key.startswith(REGISTRY)
 
     @property
     def counted_role(self) -> str:
@@ -131,7 +150,8 @@ class StorageSinkConnector(StagingSinkConnector):
         from airflow_connect.connectors.files.shared.writing.opening import key_pattern, key_prefixes
         from airflow_connect.stores.store import PROBE_NAME
 
-        _, store, plan, chain, _ = self._open(self.config)
+        opened = self._open(self.config)
+        store, plan, chain = opened.store, opened.plan, opened.chain
         topics = {topic: final_topics(chain, topic) for topic in sorted({r.topic for r in ranges})}
         probe_prefix = f"{plan.layout.names.prefix}{PROBE_NAME}-"
         return LeftoverPattern(
@@ -167,6 +187,9 @@ class StorageSinkConnector(StagingSinkConnector):
         from airflow_connect.connectors.files.shared.publishing import schemas_between_runs
         from airflow_connect.connectors.files.shared.publishing.state_document import KeptState, TaskState
 
+        opened = self._open(self.config)
+        if opened.backups is not None and run.ranges:
+            opened.backups.check({r.topic for r in run.ranges})
         before = KeptState.from_json(run.kept)
         kept = before.without_topics_of(run)
         topics = sorted({tp.topic for tp in run.partitions})
@@ -186,6 +209,7 @@ class StorageSinkConnector(StagingSinkConnector):
             KeptState,
             TaskState,
             copied_partitions,
+            schema_ids_of,
         )
         from airflow_connect.connectors.files.shared.publishing.time_progress import CopiedTimes, TimeStep
 
@@ -199,7 +223,7 @@ class StorageSinkConnector(StagingSinkConnector):
             step = keeper.advance(known.time.without(planned.again), seen)
         schemas = schemas_between_runs.after(known.value_schemas, began.schemas_before, run.reports)
         return StateAfter(
-            KeptState(step.progress, schemas).to_json(),
+            KeptState(step.progress, schemas, schema_ids_of(known.schema_ids, run.reports)).to_json(),
             tuple(directory.to_json() for directory in step.complete),
             {"late": sum(one.times.late for one in copied if one.times)},
             step.notes,
@@ -233,12 +257,14 @@ class StorageSinkConnector(StagingSinkConnector):
 
     def publisher(self) -> FilePublisher:
         """The store's publisher; no request yet."""
-        _, store, plan, _, _ = self._open(self.config)
+        opened = self._open(self.config)
+        store, plan = opened.store, opened.plan
         return store.publisher(probe_prefix=plan.layout.names.prefix, overwrite=self.context.overwrite)
 
     def time_keeper(self, topics: Collection[str]) -> StorageTimeKeeper | None:
         """What determines which directories are complete; None if the configuration does not request it."""
-        config, _, plan, chain, _ = self._open(self.config)
+        opened = self._open(self.config)
+        config, plan, chain = opened.config, opened.plan, opened.chain
         layout = plan.layout
         if layout.late is None:
             return None

@@ -7,8 +7,9 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.api.read_ahead import ReadAhead
 from airflow_connect.api.schema import Schema, Type
-from airflow_connect.api.sink import ReadAhead, SinkTask
+from airflow_connect.api.sink import SinkTask
 from airflow_connect.connectors.jdbc.sink import keys
 from airflow_connect.connectors.jdbc.sink.batches import Batch, RowPlan, place_of
 from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.counting import names, plural
-from airflow_connect.documents.run import DONE, EMPTY, Plan, PublishedRun, RunReport, TaskReport
+from airflow_connect.documents.run import DONE, EMPTY, Plan, RunReport, TaskReport
 from airflow_connect.documents.run_detail import RunDetail
 from airflow_connect.documents.run_lag import RunLag, with_lag
 from airflow_connect.exactly_once import commit as commits
@@ -45,7 +45,13 @@ from airflow_connect.runtime.driver.sink.changed_topics import changed_topics
 from airflow_connect.runtime.driver.sink.dead_letters import Letters, letters_of
 from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
 from airflow_connect.runtime.driver.sink.lost_files import LostFiles
-from airflow_connect.runtime.driver.sink.run_documents import RunDocuments, airflow_task, planned_run, unannounced
+from airflow_connect.runtime.driver.sink.run_documents import (
+    RunDocuments,
+    airflow_task,
+    planned_run,
+    published_run,
+    unannounced,
+)
 from airflow_connect.runtime.driver.sink.run_state import SinkRunState
 from airflow_connect.runtime.driver.sink.set_back import earlier_offsets, facts_of, naming, set_back
 from airflow_connect.runtime.driver.sink.staged_files import StagedFiles
@@ -178,7 +184,7 @@ class SinkRun(RunInProgress):
         state = replace(state, connector=replace(state.connector, run_id=self._config.run_id))
         kafka.journal.begin(state.connector)
         try:
-            manifest, notes = self._publish(kafka, manifest, kafka.journal)
+            manifest, notes = self._publish(kafka, manifest, kafka.journal, state)
         except commits.NeverVisibleError as error:
             return self._give_up(kafka, state, manifest, str(error))
         refuse_when_stopping()
@@ -323,7 +329,7 @@ class SinkRun(RunInProgress):
             with self._phase("manifest"):
                 kafka.journal.write_manifest(manifest)
                 reached(crash_points.MANIFEST_WRITTEN)
-        manifest, notes = self._publish(kafka, manifest, kafka.journal)
+        manifest, notes = self._publish(kafka, manifest, kafka.journal, state)
         return self._commit(kafka, state, plan, manifest, (), notes)
 
     # --- copy ----------------------------------------------------------------------------------------------------
@@ -377,13 +383,13 @@ class SinkRun(RunInProgress):
                 state = replace(state, connector=known, resweep=known.leftovers)
                 report = self._commit(kafka, state, plan, manifest, reports, ())
                 with naming_unpublished(manifest):
-                    notes = (*report.notes, *self._publish(kafka, manifest, None)[1])
+                    notes = (*report.notes, *self._publish(kafka, manifest, None, state)[1])
                 return replace(report, notes=notes, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
-            manifest, notes = self._publish(kafka, manifest, kafka.journal)
+            manifest, notes = self._publish(kafka, manifest, kafka.journal, state)
             return self._commit(kafka, state, plan, manifest, reports, notes)
 
     def _publish(
-        self, kafka: SinkSession, manifest: Manifest, journal: Journal | None
+        self, kafka: SinkSession, manifest: Manifest, journal: Journal | None, state: SinkRunState
     ) -> tuple[Manifest, tuple[str, ...]]:
         """Make the files of a manifest visible; returns it as it was published, and notes for the report."""
         total = len(manifest.files)
@@ -393,7 +399,7 @@ class SinkRun(RunInProgress):
             again = LostFiles(self._config, self._staged, self._get_engine, self._warn)
             save = partial(again.save, kafka) if self._config.policy.out_of_range else None
             manifest = commits.publish(manifest, publisher, journal, partial(again.copy_again, kafka), show, save)
-            seen = PublishedRun(manifest.run_id, manifest.created_ms, manifest.files, manifest.complete)
+            seen = published_run(manifest, state.connector.kept)
             notes = tuple(there.published(seen, publisher))
             for note in notes:
                 self._warn(note)

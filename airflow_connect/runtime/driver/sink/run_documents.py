@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.sink_state import CopiedRun, PlannedRun, PlannedState, StateAfter
+from airflow_connect.documents.run import PublishedRun
 from airflow_connect.exactly_once.parts import in_order
 
 if TYPE_CHECKING:
     from airflow_connect.documents.run import Plan, TaskReport
+    from airflow_connect.exactly_once.manifest import Manifest
     from airflow_connect.exactly_once.state import ConnectorState
     from airflow_connect.planning.planner import Positions
     from airflow_connect.runtime.driver.sink.started_sink import StartedSink
@@ -48,6 +50,18 @@ def planned_run(state: ConnectorState, plan: Plan, positions: Positions) -> Plan
         gone=known.gone | state.recreated(plan.topic_ids),
         forgotten=known.forgotten,
     )
+
+
+def published_run(manifest: Manifest, kept_before: Mapping[str, Any]) -> PublishedRun:
+    """What the connector is told about the files of a manifest once they are visible.
+
+    Args:
+        manifest: of this run, or of one that it recovers.
+        kept_before: the connector's document before it; it holds unless the manifest has another one.
+    """
+    kept = kept_before if manifest.after is None else manifest.after.kept
+    topics = tuple(sorted(manifest.topic_ids))
+    return PublishedRun(manifest.run_id, manifest.created_ms, manifest.files, manifest.complete, topics, kept)
 
 
 @dataclass(frozen=True, slots=True)

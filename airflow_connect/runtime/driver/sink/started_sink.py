@@ -19,6 +19,7 @@ from airflow_connect.runtime.driver.started import ConnectorRun, Started
 from airflow_connect.runtime.plain_documents import plain_document
 
 if TYPE_CHECKING:
+    from airflow_connect.api.cluster_facts import ClusterFacts
     from airflow_connect.api.offsets import OffsetRange, TopicPartition
     from airflow_connect.api.publishing import Publisher
     from airflow_connect.api.sink_roles import Jvm
@@ -44,6 +45,13 @@ class StartedSink(Started):
         self._stages = issubclass(connector, StagingSinkConnector)
         # A defect of a built-in sink is an internal error to report; the user must not look for it in the connector.
         self._raises_defects = connector.__module__.startswith("airflow_connect.")
+
+    @cached_property
+    def cluster(self) -> ClusterFacts:
+        """See `SinkConnectorContext`."""
+        from airflow_connect.kafka.admin.cluster_facts import AskedCluster
+
+        return AskedCluster(self._run.admin())
 
     @staticmethod
     def start_jvm(folders: Sequence[str], options: Sequence[str]) -> Jvm:

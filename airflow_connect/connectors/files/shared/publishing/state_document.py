@@ -1,6 +1,7 @@
 """The document that a storage sink keeps from run to run, the one that its tasks get, and the one that they return.
 
-Version 1. Documents without a version are of releases that had these members in the manifest and in the state record.
+Version 1, or 2 if ids of schemas are kept: an older release would drop them. Documents without a version are of
+releases that had these members in the manifest and in the state record.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from airflow_connect.connectors.files.shared.publishing.time_progress import (
     PartitionTimes,
     TimeProgress,
 )
+from airflow_connect.connectors.files.shared.schema_ids import joined
 from airflow_connect.errors import StateError
 
 if TYPE_CHECKING:
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
     from airflow_connect.api.sink_state import PlannedRun
     from airflow_connect.documents.run import PartitionReport
 
-VERSION = 1
+VERSION = 2
+SCHEMA_IDS = "schema_ids"
 _TIME, _SCHEMAS, _SCHEMAS_BEFORE, _LATE_BEFORE, _TIMES = (
     "time", "value_schemas", "schemas_before", "late_before", "times",
 )  # fmt: skip
@@ -36,10 +39,12 @@ class KeptState:
     Attributes:
         time: which directories were announced as complete, and what is known about the others.
         value_schemas: schema of the last file of each topic-partition, if the next run continues with it.
+        schema_ids: for each topic of a backup what `SchemaIds.to_json` has found in it since its first run.
     """
 
     time: TimeProgress = field(default_factory=TimeProgress)
     value_schemas: Mapping[TopicPartition, str] = field(default_factory=dict)
+    schema_ids: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def without_topics_of(self, run: PlannedRun) -> KeptState:
         """A copy without what is known of topics that are gone."""
@@ -47,12 +52,14 @@ class KeptState:
             self,
             time=self.time.without_topics(run.gone, run.forgotten),
             value_schemas={tp: text for tp, text in self.value_schemas.items() if tp.topic not in run.gone},
+            schema_ids={topic: ids for topic, ids in self.schema_ids.items() if topic not in run.gone},
         )
 
     def to_json(self) -> dict[str, Any]:
         """The document; {} if nothing is known."""
         time = {_TIME: self.time.to_json()} if self.time != TimeProgress() else {}
-        return _versioned({**time, **schemas_between_runs.to_json(_SCHEMAS, self.value_schemas)})
+        ids = {SCHEMA_IDS: {topic: dict(found) for topic, found in self.schema_ids.items()}} if self.schema_ids else {}
+        return _versioned({**time, **schemas_between_runs.to_json(_SCHEMAS, self.value_schemas), **ids})
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> KeptState:
@@ -63,7 +70,7 @@ class KeptState:
         """
         _check_version(data)
         time = TimeProgress.from_json(data[_TIME]) if _TIME in data else TimeProgress()
-        return cls(time, schemas_between_runs.from_json(_SCHEMAS, data))
+        return cls(time, schemas_between_runs.from_json(_SCHEMAS, data), dict(data.get(SCHEMA_IDS, {})))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,17 @@ def times_of(details: Mapping[str, Any]) -> PartitionTimes | None:
     return PartitionTimes.from_json(details[_TIMES]) if details.get(_TIMES) else None
 
 
+def schema_ids_of(
+    known: Mapping[str, Mapping[str, Any]], reports: Iterable[PartitionReport]
+) -> Mapping[str, Mapping[str, Any]]:
+    """The ids that are known of each topic after a run: those of before, and what its tasks have found."""
+    found = {topic: [ids] for topic, ids in known.items()}
+    for report in reports:
+        if more := report.details.get(SCHEMA_IDS):
+            found.setdefault(report.range.topic, []).append(more)
+    return {topic: joined(several) for topic, several in sorted(found.items())}
+
+
 def copied_partitions(reports: Iterable[PartitionReport]) -> list[CopiedPartition]:
     """One entry per partition: the sum of its ranges, which are in the order of offsets."""
     found: dict[TopicPartition, CopiedPartition] = {}
@@ -134,7 +152,7 @@ def _joined(first: PartitionTimes | None, second: PartitionTimes | None) -> Part
 
 
 def _versioned(members: dict[str, Any]) -> dict[str, Any]:
-    return {"v": VERSION, **members} if members else {}
+    return {"v": VERSION if SCHEMA_IDS in members else 1, **members} if members else {}
 
 
 def _check_version(data: Mapping[str, Any]) -> None:

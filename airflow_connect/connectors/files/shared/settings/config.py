@@ -25,12 +25,11 @@ from airflow_connect.config.keys.sink import SinkKeys
 from airflow_connect.connectors.files.shared.settings.complete_keys import CompleteConfig
 from airflow_connect.connectors.files.shared.settings.visibility import OfPartitioner, is_time_based
 from airflow_connect.connectors.files.shared.settings.whole_records import (
-    CONVERTERS,
     TRANSFORMS,
     WholeRecordConfig,
     needs_a_format_with_fields,
-    needs_no_converters,
     needs_no_transformations,
+    needs_whole_records,
 )
 from airflow_connect.errors import ConfigError
 from airflow_connect.layout.file_system_names import NameRules
@@ -325,7 +324,7 @@ class StorageConfig(_StorageKeys, CompleteConfig, WholeRecordConfig):
         yield (*time_keys, cls.directory_delim), _time_based_partitioner_needs_time
         yield (cls.stores_records, cls.value_format), needs_a_format_with_fields
         yield (cls.stores_records, TRANSFORMS), needs_no_transformations
-        yield (cls.stores_records, *CONVERTERS), needs_no_converters
+        yield (cls.stores_records, cls.registry_urls), needs_whole_records
 
 
 class FileSystemConfig(StorageConfig):

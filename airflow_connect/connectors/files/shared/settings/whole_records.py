@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from airflow_connect.api.config.config_def import Problem
+from airflow_connect.api.config.config_def import ConfigDef, KeyFamily, Problem
 from airflow_connect.api.config.plugins import PluginKind, built_in, resolve
 from airflow_connect.api.config.typed import KeyGroup, TypedConfig
 from airflow_connect.config.keys.sink import HEADER_CONVERTER, KEY_CONVERTER, VALUE_CONVERTER
-from airflow_connect.errors import ConfigError
 
 TRANSFORMS = "transforms"
+REGISTRY = "store.kafka.records."
+"""Before each setting of the registry, with the names that converters have."""
 CONVERTERS = (KEY_CONVERTER, VALUE_CONVERTER, HEADER_CONVERTER)
 _FORMATS = {
     built_in(PluginKind.FORMAT)[f"io.confluent.connect.hdfs.{name}"]
     for name in ("avro.AvroFormat", "parquet.ParquetFormat", "orc.OrcFormat")
 }
-_BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 _FILES = KeyGroup("Keys and headers")
 
 
@@ -32,6 +32,42 @@ class WholeRecordConfig(TypedConfig):
         " AvroFormat, ParquetFormat or OrcFormat.",
         display_name="Store whole records",
     )
+    registry_urls = _FILES.medium.words(
+        "store.kafka.records.schema.registry.url",
+        [],
+        "Base URLs of the Schema Registry of these records. The schemas whose ids keys and values begin with are then"
+        " written beside the data, with the settings of the topics. Other settings of the registry have the same"
+        " prefix: store.kafka.records.basic.auth.user.info.",
+        display_name="Registry of whole records",
+    )
+
+    @classmethod
+    def define(cls, definition: ConfigDef) -> None:
+        """The keys, and those of the registry."""
+        super().define(definition)
+        definition.define_family(KeyFamily(REGISTRY, "Settings of the Schema Registry of whole records."))
+        # Not an error: the configuration that a manifest keeps has the worker's converters.
+        definition.define_unused(
+            CONVERTERS,
+            beside=(cls.stores_records.name, "true"),
+            reason=f"{cls.stores_records}=true stores the bytes that Kafka has, so no converter is used.",
+        )
+
+
+def registry_settings(raw: Mapping[str, str]) -> dict[str, str]:
+    """The settings of the registry without their prefix; {} if there is none."""
+    found = {key.removeprefix(REGISTRY): value for key, value in raw.items() if key.startswith(REGISTRY)}
+    return found if WholeRecordConfig.registry_urls.name in raw else {}
+
+
+def needs_whole_records(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    """Only a backup keeps schemas."""
+    if WholeRecordConfig.registry_urls.of(parsed) and not WholeRecordConfig.stores_records.of(parsed):
+        yield Problem(
+            WholeRecordConfig.registry_urls.name,
+            f"schemas are kept with whole records only, and {WholeRecordConfig.stores_records} is false",
+            f"Set {WholeRecordConfig.stores_records}=true, or remove the key.",
+        )
 
 
 def needs_a_format_with_fields(parsed: Mapping[str, Any]) -> Iterable[Problem]:
@@ -53,25 +89,3 @@ def needs_no_transformations(parsed: Mapping[str, Any]) -> Iterable[Problem]:
             f"{WholeRecordConfig.stores_records}=true stores records as Kafka has them, so nothing can transform them",
             f"Remove {TRANSFORMS}, or use two connectors.",
         )
-
-
-def needs_no_converters(parsed: Mapping[str, Any]) -> Iterable[Problem]:
-    """A converter that is set would have no effect, which its author does not expect."""
-    if not WholeRecordConfig.stores_records.of(parsed):
-        return
-    for key in CONVERTERS:
-        name = parsed[key]
-        if name and not _keeps_bytes(key, name):
-            yield Problem(
-                key,
-                f"{WholeRecordConfig.stores_records}=true stores the bytes that Kafka has, so {name} is not used",
-                f"Remove {key}, or set it to {_BYTES}.",
-            )
-
-
-def _keeps_bytes(key: str, name: str) -> bool:
-    kind = PluginKind.HEADER_CONVERTER if key == HEADER_CONVERTER else PluginKind.CONVERTER
-    try:
-        return resolve(kind, name).path == resolve(kind, _BYTES).path
-    except ConfigError:
-        return False

@@ -237,6 +237,7 @@ def open_task_plan(config: StorageConfig, context: RoleContext) -> StorageTaskPl
         on_null_values=config.on_null,
         report_nulls=config.reports_nulls,
         stores_records=config.stores_records,
+        tells_schema_ids=bool(config.registry_urls),
         check_each=context.check_each,
         remembers_schemas=config.remembers_schema,
         schemas_before=_schemas_before(state) if config.remembers_schema else {},

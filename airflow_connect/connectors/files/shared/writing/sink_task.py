@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.sink import SinkTask
+from airflow_connect.connectors.files.shared.publishing.state_document import SCHEMA_IDS
+from airflow_connect.connectors.files.shared.schema_ids import SchemaIds
 from airflow_connect.connectors.files.shared.value_schemas import gather_unique
 from airflow_connect.connectors.files.shared.writing.compact_writer import CompactWriter
 from airflow_connect.connectors.files.shared.writing.dropped_counts import DroppedCounts
@@ -45,6 +47,7 @@ class StorageSinkTask(SinkTask):
         self._by_name: dict[tuple[str, int], TopicPartitionWriter] = {}
         self._since_check = 0
         self._columns: ColumnLayout | None = None
+        self._schema_ids: dict[tuple[str, int], SchemaIds] = {}
 
     @property
     def takes_whole_records(self) -> bool:  # type: ignore[override]
@@ -75,6 +78,7 @@ class StorageSinkTask(SinkTask):
         writer = CompactWriter if plan.layout.rotation.is_compact else TopicPartitionWriter
         self._writers = {r.topic_partition: writer(r, plan, stager) for r in self.context.ranges}
         self._by_name = {(tp.topic, tp.partition): w for tp, w in self._writers.items()}
+        self._schema_ids = {place: SchemaIds() for place in self._by_name} if plan.tells_schema_ids else {}
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Write records; one that cannot be written is reported."""
@@ -89,6 +93,8 @@ class StorageSinkTask(SinkTask):
             if record.value is None and not keeps_nulls:
                 self._null(record, plan)
                 continue
+            if self._schema_ids:
+                self._schema_ids[record.original_topic, record.original_partition].add(record.value)
             try:
                 writer.put(record)
             except FatalDataError:
@@ -133,6 +139,10 @@ class StorageSinkTask(SinkTask):
             return False
         for batch in laid_out:
             writer.put_columns(batch)
+        if self._schema_ids:
+            found = self._schema_ids[batches[0].original_topic, batches[0].original_partition]
+            for piece in batches:
+                found.add_columns(piece.value.values)
         self._since_check += sum(map(len, batches))
         if self._since_check >= CHECK_MEMORY_EVERY:
             self._keep_memory_bounded()
@@ -163,8 +173,10 @@ class StorageSinkTask(SinkTask):
         return {tp: self._writers[tp].pre_commit(given) for tp, given in offsets.items()}
 
     def details(self, partition: TopicPartition) -> Mapping[str, Any]:
-        """Times and last schema of a range."""
-        return self._writers[partition].details()
+        """Times and last schema of a range, and the ids of schemas in a backup."""
+        details = self._writers[partition].details()
+        found = self._schema_ids.get((partition.topic, partition.partition))
+        return details if found is None else {**details, SCHEMA_IDS: found.to_json()}
 
     def abort(self) -> None:
         """Discard every file, including staged ones."""

@@ -49,6 +49,7 @@ class StorageTaskPlan:
         remembers_schemas: whether reports contain the schema of the last file, with which the next run begins.
         schemas_before: schemas with which this run begins.
         stores_records: whether values are whole records.
+        tells_schema_ids: whether tasks report the ids of schemas in these.
         check_each: whether each value is first encoded separately, to find one that cannot be encoded.
         memory_budget_bytes: maximum bytes in memory of all open files of the task, before they spill to disk.
     """
@@ -62,6 +63,7 @@ class StorageTaskPlan:
     on_null_values: str = FAIL
     report_nulls: bool = True
     stores_records: bool = False
+    tells_schema_ids: bool = False
     check_each: bool = False
     remembers_schemas: bool = False
     schemas_before: Mapping[TopicPartition, Schema] = field(default_factory=dict)

@@ -50,7 +50,7 @@ def in_kafka(bootstrap: str, topic: str, partitions: int) -> list[dict[str, Any]
 
 def in_bucket(sink: Sink) -> list[dict[str, Any]]:
     """Every record of every object."""
-    return sorted(map(dict, records(sink)), key=lambda one: (one["partition"], one["offset"]))
+    return sorted(map(dict, records(sink, f"topics/{sink.topic}/")), key=lambda one: (one["partition"], one["offset"]))
 
 
 @pytest.mark.parametrize("file_format", [AVRO_FORMAT, PARQUET_FORMAT], ids=["avro", "parquet"])
