@@ -14,8 +14,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.files.shared.publishing.state_document import KeptState
+from airflow_connect.connectors.files.shared.settings.whole_records import REGISTRY
 from airflow_connect.counting import names, plural
-from airflow_connect.errors import DataError
+from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.layout.names.escaping import escape
 
 if TYPE_CHECKING:
@@ -132,7 +133,15 @@ def _client(settings: Mapping[str, str]) -> SchemaRegistryClient:
     from airflow_connect.registry.client import SchemaRegistryClient
     from airflow_connect.registry.settings import shared_keys
 
-    return SchemaRegistryClient(shared_keys().parse(settings), settings)
+    try:
+        return SchemaRegistryClient(shared_keys().parse(settings), settings)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{error.message} The key begins with {REGISTRY} here.",
+            code=error.code,
+            suggestion=error.suggestion,
+            config_path=f"{REGISTRY}{error.config_path}",
+        ) from error
 
 
 def _read(registry: SchemaRegistryClient, ids: Iterable[int]) -> tuple[list[dict[str, Any]], list[int]]:

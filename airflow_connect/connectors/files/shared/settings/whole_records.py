@@ -65,7 +65,7 @@ def needs_whole_records(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     if WholeRecordConfig.registry_urls.of(parsed) and not WholeRecordConfig.stores_records.of(parsed):
         yield Problem(
             WholeRecordConfig.registry_urls.name,
-            f"schemas are kept with whole records only, and {WholeRecordConfig.stores_records} is false",
+            f"{WholeRecordConfig.registry_urls} is for backups only, and {WholeRecordConfig.stores_records} is false",
             f"Set {WholeRecordConfig.stores_records}=true, or remove the key.",
         )
 

@@ -23,7 +23,7 @@ REGISTRY = "store.kafka.records.schema.registry.url"
 
 def document(sink: Sink, report: RunReport) -> dict[str, Any]:
     """The document of a run, which is the only one of this run."""
-    (key,) = (key for key in sink.keys() if key.endswith(f"/{report.run_id}.json"))
+    (key,) = (key for key in sink.keys() if key.endswith(f"/{report.run_id}.json"))  # noqa: SIM118 (a sink is no dict)
     assert key == f"topics/+runs/{sink.name}/{report.run_id}.json"
     found: dict[str, Any] = json.loads(sink.body(key))
     return found
@@ -113,11 +113,11 @@ def test_run_that_recovers_another_writes_its_document(
         patched.setattr(BackupDocuments, "__call__", fail)
         failed = sink.try_run()
     assert failed.status == "failed"
-    assert not [key for key in sink.keys() if "+runs" in key]
+    assert not [key for key in sink.keys() if "+runs" in key]  # noqa: SIM118 (a sink is no dict)
 
     sink.run()  # With converters of the worker, which the manifest has, too.
 
-    (key,) = (key for key in sink.keys() if "+runs" in key)
+    (key,) = (key for key in sink.keys() if "+runs" in key)  # noqa: SIM118 (a sink is no dict)
     found = json.loads(sink.body(key))
     assert (found["run_id"], found["copied"][0]["records"]) == (failed.run_id, 1)
 
@@ -134,3 +134,12 @@ def test_registry_that_does_not_answer_is_found_before_anything_is_copied(
 
     assert report.status == "failed" and "Schema Registry" in str(report.error)
     assert sink.keys() == []
+
+
+def test_setting_of_the_registry_that_is_wrong_is_named_with_its_prefix(make_topic: Any, make_sink: Any) -> None:
+    wrong = {REGISTRY: "http://127.0.0.1:9", "store.kafka.records.basic.auth.credentials.source": "NOWHERE"}
+
+    report = make_sink(make_topic(1), **BACKUP, **wrong).try_run()
+
+    assert report.error is not None
+    assert report.error["configPath"] == "store.kafka.records.basic.auth.credentials.source"

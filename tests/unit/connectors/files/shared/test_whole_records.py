@@ -120,7 +120,7 @@ def test_name_of_a_header_that_may_have_lost_bytes_is_an_error() -> None:
         ({"store.kafka.keys": "true"}, "stores keys and headers in each record"),
         (
             {"store.kafka.records": "false", "store.kafka.records.schema.registry.url": "http://r"},
-            "schemas are kept with whole records only",
+            "store.kafka.records.schema.registry.url is for backups only",
         ),
     ],
     ids=["format", "transforms", "keys", "registry"],
