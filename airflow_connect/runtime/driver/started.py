@@ -26,12 +26,14 @@ class ConnectorRun:
         run_id: identifier of the run.
         aws: credentials of an Airflow connection, or {}.
         cluster_id: Kafka's id of the worker's cluster, or "".
+        admin_settings: of an admin client of that cluster, or {}.
     """
 
     config: Mapping[str, str] = field(repr=False)
     run_id: str = ""
     aws: Mapping[str, str] = field(default_factory=dict, repr=False)
     cluster_id: str = ""
+    admin_settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 class Started:
