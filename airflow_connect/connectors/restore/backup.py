@@ -47,7 +47,7 @@ class BackupFile(NamedTuple):
 
     def version(self, *, identity_is_content: bool) -> str:
         """What differs if the content does."""
-        return self.identity if identity_is_content else f"{self.size} bytes of {self.modified_ms} ms"
+        return self.identity if identity_is_content else f"{self.size} bytes, modified at {self.modified_ms} ms"
 
 
 class FileNames:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -36,7 +37,6 @@ _EXTENSIONS = {"avro": ".avro", "parquet": ".parquet", "orc": ".orc"}
 class RestoreConnector(SourceConnector):
     """What the connectors of all stores have in common."""
 
-    config_class: ClassVar[type[RestoreConfig]]
     converters: ClassVar[Mapping[str, str]] = RAW_BYTES
     version = "1.0"
 
@@ -44,10 +44,14 @@ class RestoreConnector(SourceConnector):
     _planned: list[Chain] | None = None
     """What `reconcile_offsets` has planned, for `task_configs` of the same run."""
 
+    @abstractmethod
+    def read_config(self, config: Mapping[str, str]) -> RestoreConfig:
+        """The typed configuration."""
+
     def start(self, config: Mapping[str, str]) -> None:
         """See `Connector`."""
         super().start(config)
-        self._typed = self.config_class.from_config(config)
+        self._typed = self.read_config(config)
         self._typed.refuse_changes()
         self._file_systems = self._typed.file_systems(self.context.aws)
 
@@ -250,22 +254,31 @@ class LocalSourceTask(RestoreTask):
 class S3SourceConnector(RestoreConnector):
     """`io.confluent.connect.s3.source.S3SourceConnector`: objects of a bucket back into topics."""
 
-    config_class = S3RestoreConfig
     config_def = S3RestoreConfig.config_def()
     task_class = S3SourceTask
+
+    def read_config(self, config: Mapping[str, str]) -> RestoreConfig:
+        """See `RestoreConnector`."""
+        return S3RestoreConfig.from_config(config)
 
 
 class HdfsSourceConnector(RestoreConnector):
     """Files in HDFS back into topics."""
 
-    config_class = HdfsRestoreConfig
     config_def = HdfsRestoreConfig.config_def()
     task_class = HdfsSourceTask
+
+    def read_config(self, config: Mapping[str, str]) -> RestoreConfig:
+        """See `RestoreConnector`."""
+        return HdfsRestoreConfig.from_config(config)
 
 
 class LocalSourceConnector(RestoreConnector):
     """Files of a directory back into topics."""
 
-    config_class = LocalRestoreConfig
     config_def = LocalRestoreConfig.config_def()
     task_class = LocalSourceTask
+
+    def read_config(self, config: Mapping[str, str]) -> RestoreConfig:
+        """See `RestoreConnector`."""
+        return LocalRestoreConfig.from_config(config)
