@@ -28,7 +28,11 @@ def chains_left(
     """
     found = []
     for tp, files in backup.chains.items():
-        progress = committed.get(tp) or Progress(files[0].start, files[0].start)
+        first = files[0].start
+        progress = committed.get(tp, Progress(first, first))
+        if not progress.passed:
+            # Nothing was restored: at most, an earlier run has chosen the topic.
+            progress = progress.after(position=first, first_open=first)
         chain = _chain(tp, files, progress)
         if tp in committed:
             _check_known(tp, files, progress, identity_is_content=identity_is_content)

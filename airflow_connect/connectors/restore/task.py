@@ -128,10 +128,11 @@ class RestoreTask(SourceTask):
             return None
         place, records, first_open, progress = taken
         tp = place.chain.topic_partition
+        before = place.chain.progress
         rows = zip(*(part.to_pylist() for part in _in_order(records)), records.offsets.tolist(), strict=True)
         found = []
         for stamp, key, value, headers, offset in rows:
-            at = place.reader.progress_at(offset + 1, min(first_open, offset + 1))
+            at = place.reader.progress_at(before, offset + 1, min(first_open, offset + 1))
             found.append(
                 SourceRecord(
                     topic=self._typed.target_of(tp.topic),
@@ -205,7 +206,7 @@ class RestoreTask(SourceTask):
             records, rest = records.slice(0, count), records.slice(count, len(records))
             position = int(records.offsets[-1]) + 1
             first_open = min(piece.first_open, position)
-            progress = place.reader.progress_at(position, first_open)
+            progress = place.reader.progress_at(place.chain.progress, position, first_open)
             self._piece = piece._replace(records=rest, missing=0, largest_hole=None)
         else:
             self._piece = None

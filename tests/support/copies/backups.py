@@ -17,7 +17,9 @@ FORMATS: Mapping[str, Format] = {"avro": AvroFormat(), "parquet": ParquetFormat(
 TIME_MS = 1_700_000_000_000
 
 
-def record(offset: int, value: bytes | None = b"v", topic: str = "t", partition: int = 0, **more: Any) -> dict[str, Any]:
+def record(
+    offset: int, value: bytes | None = b"v", topic: str = "t", partition: int = 0, **more: Any
+) -> dict[str, Any]:
     """A whole record."""
     return {
         "topic": topic,

@@ -65,14 +65,14 @@ class Restore:
         return f"restore-{self.target}"
 
     def spec(self, **overrides: str) -> RunSpec:
-        """A run; `_` in a key stands for `.`."""
+        """A run."""
         connector = {
             "name": self.name,
             "tasks.max": "2",
             "topics": self.topic,
             "topic.rename": f"{self.topic}:{self.target}",
             **self.config,
-            **{key.replace("_", "."): value for key, value in overrides.items()},
+            **overrides,
         }
         # The converters of the worker are not those of a restore: it must not use them.
         converter = "org.apache.kafka.connect.json.JsonConverter"
@@ -108,7 +108,7 @@ def restore_of(sink: Sink, target: str, **config: str) -> Restore:
     made = sink.connector()
     same = ("s3.bucket.name", "s3.region", "store.url", "aws.access.key.id", "aws.secret.access.key", "format.class")
     settings = {"connector.class": S3_SOURCE, **{key: str(made[key]) for key in same if key in made}}
-    settings |= {key.replace("_", "."): value for key, value in config.items()}
+    settings |= config
     return Restore(sink.kafka.bootstrap, sink.topic, target, settings)
 
 
@@ -116,5 +116,5 @@ def local_restore_of(sink: Sink, target: str, **config: str) -> Restore:
     """A restore of what a sink for directories has written."""
     made = sink.connector()
     settings = {"connector.class": LOCAL_SOURCE, "store.url": made["store.url"], "format.class": made["format.class"]}
-    settings |= {key.replace("_", "."): value for key, value in config.items()}
+    settings |= config
     return Restore(sink.kafka.bootstrap, sink.topic, target, settings)

@@ -207,7 +207,8 @@ class ChainReader:
         self._refuse_repeated(records, [file for file, _ in sources])
         missing, hole = self._holes(records)
         self._position = int(records.offsets[-1]) + 1
-        progress = self.progress_at(self._position, self._first_open(), last)
+        known = self._chain.progress.after(file=last.name, version=self._reader.version(last))
+        progress = self.progress_at(known, self._position, self._first_open())
         return Piece(records, before, progress, missing, hole)
 
     def _first_open(self) -> int:
@@ -235,20 +236,19 @@ class ChainReader:
         at = int(sizes.argmax())
         return int(sizes.sum()), (int(after[at]) + 1, int(records.offsets[at])) if sizes[at] else None
 
-    def progress_at(self, position: int, first_open: int, last: BackupFile | None = None) -> Progress:
+    def progress_at(self, before: Progress, position: int, first_open: int) -> Progress:
         """What is committed when everything below `position` is restored.
 
         Args:
+            before: what was committed, or returned, before.
             position: offset.
             first_open: start of the first file of which a part may be left; `position` if there is none.
-            last: that held the last record; None: as before.
         """
         passed = bisect_left(self._starts, position)
-        found = self._chain.progress.after(
+        return before.after(
             position=position,
             first_open=first_open,
             open=passed - bisect_left(self._starts, first_open),
             passed=self._chain.before + passed,
             newest_ms=self._newest[passed],
         )
-        return found if last is None else found.after(file=last.name, version=self._reader.version(last))

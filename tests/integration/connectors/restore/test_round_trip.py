@@ -75,8 +75,8 @@ def test_restored_from_files_that_interleave(kafka: Any, filled: str, make_sink:
     sink.run()
     assert len(sink.keys()) > 6
     restore = restore_of(sink, f"{filled}-restored")
-    restore.run(run_max_records="7")
-    restore.run(run_max_records="7", columnar=False)
+    restore.run(**{"run.max.records": "7"})
+    restore.run(columnar=False, **{"run.max.records": "7"})
     restore.run()
     assert stored(kafka.bootstrap, restore.target) == stored(kafka.bootstrap, filled)
 

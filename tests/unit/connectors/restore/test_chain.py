@@ -92,7 +92,7 @@ def test_record_in_two_files_is_an_error_that_names_both(tmp_path: Path) -> None
 def test_two_files_that_begin_with_the_same_record_are_refused_before_anything_is_read(tmp_path: Path) -> None:
     write_file(tmp_path, [record(n) for n in range(10)], "a")
     write_file(tmp_path, [record(0)], "b")
-    with pytest.raises(DataError, match="begin with t-0@0: t/a/.* and t/b/"):
+    with pytest.raises(DataError, match=r"begin with t-0@0: t/a/.* and t/b/"):
         next(pieces(tmp_path))
 
 

@@ -106,6 +106,12 @@ def test_new_chain_begins_with_the_first_file() -> None:
 DONE = Progress(20, 20, 0, 2, 1_000, "t/partition=0/t+0+0000000010.parquet", "e", "t", "id", "run")
 
 
+def test_topic_that_was_only_chosen_begins_with_the_first_file_there_is_now() -> None:
+    chosen = Progress(10, 10, target="t", topic_id="id", run="run")
+    (chain,) = left(listed(one(0), one(10)), chosen)
+    assert chain.progress == replace(chosen, position=0, first_open=0)
+
+
 def test_what_is_restored_is_not_read_again() -> None:
     assert left(listed(one(0), one(10)), DONE) == []
     (chain,) = left(listed(one(0), one(10), one(20, modified_ms=2_000)), DONE)
