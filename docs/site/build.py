@@ -59,6 +59,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "connectors/mirror-source",
         "connectors/mirror-checkpoint",
         "connectors/mirror-heartbeat",
+        "connectors/restore-source",
         "connectors/metrics-source",
         "converters",
         "transformations",

@@ -138,9 +138,9 @@ class Targets:
                 " their partitions."
             )
         if foreign := sorted(number for number, one in begun.items() if is_other_topic(one.topic_id, info.topic_id)):
-            was = begun[foreign[0]].topic_id
+            former = begun[foreign[0]].topic_id
             yield (
-                f"{target} was recreated: its id is {info.topic_id}, and records were restored to {was}. Delete the"
+                f"{target} was recreated: its id is {info.topic_id}, and records were restored to {former}. Delete the"
                 " offsets of this connector to restore everything again."
             )
         if self.must_be == ANY:
