@@ -133,10 +133,6 @@ class FileContent(io.RawIOBase):
         view[: len(data)] = data
         return len(data)
 
-    def readall(self) -> bytes:
-        """See `io.RawIOBase`."""
-        return self.read()
-
     def close(self) -> None:
         """Release the file."""
         if not self.closed:
