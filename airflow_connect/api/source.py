@@ -93,6 +93,10 @@ class SourceConnectorContext(ConnectorContext, Protocol):
     def cluster_id(self) -> str:
         """Kafka's id of the cluster that records go to; "" if only a plan is shown."""
 
+    @property
+    def admin_settings(self) -> Mapping[str, Any]:
+        """Settings of an admin client of that cluster, which may hold secrets; {} if only a plan is shown."""
+
     def note(self, sentence: str) -> None:
         """Add a complete sentence to the run's report; the first ones are kept, without duplicates."""
 

@@ -11,6 +11,7 @@ _FILES, _JDBC = "airflow_connect.connectors.files", "airflow_connect.connectors.
 _S3 = f"{_FILES}.s3"
 _FILE_SOURCE = "airflow_connect.connectors.file_stream.source"
 _METRICS = "airflow_connect.connectors.metrics"
+_RESTORE = "airflow_connect.connectors.restore.connector"
 
 TABLES = {
     PluginKind.CONNECTOR: {
@@ -37,6 +38,9 @@ TABLES = {
         "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector": (
             "airflow_connect.connectors.mirror.heartbeat.connector:MirrorHeartbeatConnector"
         ),
+        "io.confluent.connect.s3.source.S3SourceConnector": f"{_RESTORE}:S3SourceConnector",
+        "airflow_connect.connectors.hdfs.HdfsSourceConnector": f"{_RESTORE}:HdfsSourceConnector",
+        "airflow_connect.connectors.local.LocalSourceConnector": f"{_RESTORE}:LocalSourceConnector",
         "airflow_connect.connectors.metrics.MetricsSourceConnector": f"{_METRICS}.connector:MetricsSourceConnector",
     },
     # Both generations of the AWS SDK for Java name the same chain.

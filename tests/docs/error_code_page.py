@@ -53,6 +53,7 @@ AREAS = {
     "publish": "Publishing",
     "registry": "The Schema Registry",
     "replay": "Replaying dead letters",
+    "restore": "The restore source",
     "run": "The run",
     "s3": "S3",
     "server": "A server was away",

@@ -91,6 +91,26 @@ PAGES = (
         "airflow_connect.connectors.mirror.heartbeat.keys:HeartbeatConfig.config_def",
     ),
     Page(
+        "docs/connectors/s3-source.reference.md",
+        "S3 source: every configuration key",
+        "Keys of Confluent's S3 source keep their names and defaults; `topics`, `topics.regex`, `file.delim`,"
+        " `topic.rename`, `target.*` and `accept.loss` are additions. Keys that every source has are on"
+        " [another page](../concepts/sources.md).",
+        "airflow_connect.connectors.restore.config:S3RestoreConfig.config_def",
+    ),
+    Page(
+        "docs/connectors/hdfs-source.reference.md",
+        "HDFS source: every configuration key",
+        "Restores backups in HDFS. Keys that every source has are on [another page](../concepts/sources.md).",
+        "airflow_connect.connectors.restore.config:HdfsRestoreConfig.config_def",
+    ),
+    Page(
+        "docs/connectors/local-source.reference.md",
+        "Local source: every configuration key",
+        "Restores backups in directories. Keys that every source has are on [another page](../concepts/sources.md).",
+        "airflow_connect.connectors.restore.config:LocalRestoreConfig.config_def",
+    ),
+    Page(
         "docs/connectors/jdbc-source.reference.md",
         "JDBC source: every configuration key",
         "Keys of Confluent's JDBC source keep their names, defaults and checks; `timestamp.lookback.*` and"

@@ -1,8 +1,4 @@
-"""Headers as a mirror copies them, and those that Kafka's client cannot write.
-
-librdkafka takes names of headers as C strings: a name would end at its first zero byte, and its copy would be another
-header. Kafka itself allows such names.
-"""
+"""Headers as a mirror copies them, and those that Kafka's client cannot write."""
 
 from __future__ import annotations
 
@@ -12,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.record import Header
 from airflow_connect.api.schema import BYTES, OPTIONAL_BYTES
 from airflow_connect.errors import DataError
+from airflow_connect.kafka.writing.header_names import first_unwritable
 from airflow_connect.kafka.writing.produced import name_of
 
 if TYPE_CHECKING:
@@ -26,20 +23,11 @@ def ensure_writable(batch: ColumnBatch, headers: pa.ListArray[Any] | None) -> No
     Raises:
         DataError: one contains a zero byte.
     """
-    import numpy as np
-    import pyarrow.compute as pc
-
-    if headers is None:
+    wrong = first_unwritable(headers)
+    if wrong is None:
         return
-    parts: Any = headers.flatten()
-    names = parts.flatten()[0]
-    wrong = np.flatnonzero(pc.match_substring(names, "\0").to_numpy(zero_copy_only=False))
-    if not len(wrong):
-        return
-    lengths: Any = pc.list_value_length(headers)
-    record = int(np.searchsorted(np.cumsum(lengths.to_numpy()), wrong[0], side="right"))
+    record, name = wrong
     offset = int(batch.offsets[record])
-    name = names[int(wrong[0])].as_py().decode(errors="replace")
     raise DataError(
         f"{batch.topic_partition}@{offset} has a header whose name contains a zero byte ({name!r}). Kafka's client"
         " would write a copy with a shorter name, so nothing of this transaction was copied.",

@@ -26,14 +26,14 @@ class ConnectorRun:
         run_id: identifier of the run.
         aws: credentials of an Airflow connection, or {}.
         cluster_id: Kafka's id of the worker's cluster, or "".
-        admin: settings of an admin client of that cluster, made when they are needed.
+        admin_settings: makes those of an admin client of that cluster; {}: only a plan is shown.
     """
 
     config: Mapping[str, str] = field(repr=False)
     run_id: str = ""
     aws: Mapping[str, str] = field(default_factory=dict, repr=False)
     cluster_id: str = ""
-    admin: Callable[[], Mapping[str, Any]] = field(default=dict, repr=False)
+    admin_settings: Callable[[], Mapping[str, Any]] = field(default=dict, repr=False)
 
 
 class Started:

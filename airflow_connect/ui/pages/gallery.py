@@ -90,6 +90,12 @@ _CARDS = (
     Card("org.apache.kafka.connect.mirror.MirrorHeartbeatConnector", "Mirror heartbeats", "source",
          "This run", "Kafka topic", "A record of each run, which shows that mirroring works.",
          _ONCE, "mirror-heartbeat.html"),
+    Card("io.confluent.connect.s3.source.S3SourceConnector", "Restore from S3", "source", "S3 bucket", "Kafka topics",
+         "Backups of whole records become topics again, byte for byte.", _ONCE, "restore-source.html"),
+    Card("airflow_connect.connectors.hdfs.HdfsSourceConnector", "Restore from HDFS", "source", "HDFS directory",
+         "Kafka topics", "Backups of whole records become topics again, byte for byte.", _ONCE, "restore-source.html"),
+    Card("airflow_connect.connectors.local.LocalSourceConnector", "Restore from local files", "source", "Directory",
+         "Kafka topics", "Backups of whole records become topics again, byte for byte.", _ONCE, "restore-source.html"),
     Card("airflow_connect.connectors.metrics.MetricsSourceConnector", "Metrics source", "source", "Host metrics",
          "Kafka topic", "Samples of CPU, memory, disks and network of the machine.", _ONCE, "metrics-source.html"),
 )  # fmt: skip

@@ -122,8 +122,8 @@ class S3SinkConfig(S3StoreConfig, ContentConfig, S3KeysWithoutEffect, StorageCon
         """What several keys must have together."""
         yield from super().checks()
         yield (cls.storage_class,), _storage_is_s3
-        yield (cls.region, cls.endpoint), _region_exists
-        yield (cls.provider, cls.role_arn), _credentials_are_ours
+        yield (cls.region, cls.endpoint), region_exists
+        yield (cls.provider, cls.role_arn), credentials_are_ours
         yield S3StoreKeys.declared(), _store_settings_are_consistent
 
 
@@ -138,7 +138,7 @@ def _storage_is_s3(parsed: Mapping[str, Any]) -> Iterable[Problem]:
         )
 
 
-def _region_exists(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+def region_exists(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     """Without `store.url` the region is part of Amazon's host name, so it must exist."""
     region, known = Keys.region.of(parsed), known_regions()
     if Keys.endpoint.of(parsed) or not known or region in known:
@@ -151,7 +151,8 @@ def _region_exists(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     )
 
 
-def _credentials_are_ours(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+def credentials_are_ours(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    """Credentials come from boto3, so Java's classes for them cannot be used."""
     provider = Keys.provider.of(parsed)
     if provider.path not in built_in(PluginKind.CREDENTIALS_PROVIDER).values():
         yield Problem(
@@ -168,7 +169,7 @@ def _credentials_are_ours(parsed: Mapping[str, Any]) -> Iterable[Problem]:
 
 
 def _store_settings_are_consistent(parsed: Mapping[str, Any]) -> Iterable[Problem]:
-    if list(_credentials_are_ours(parsed)):
+    if list(credentials_are_ours(parsed)):
         return
     try:
         S3StoreConfig({}, parsed)

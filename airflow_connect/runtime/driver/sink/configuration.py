@@ -86,7 +86,7 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
     def sink(self) -> StartedSink:
         """The connector object: the only one of this configuration, started on first use. The run stops it."""
         connector = self.resolved.connector
-        run = ConnectorRun(connector.raw, self.run_id, dict(self.spec.aws), admin=lambda: self.admin.settings)
+        run = ConnectorRun(connector.raw, self.run_id, dict(self.spec.aws), admin_settings=lambda: self.admin.settings)
         return StartedSink(self.connector_class, run, overwrite=self.guarantee.overwrites)
 
     @cached_property

@@ -51,7 +51,7 @@ class StartedSink(Started):
         """See `SinkConnectorContext`."""
         from airflow_connect.kafka.admin.cluster_facts import AskedCluster
 
-        return AskedCluster(self._run.admin())
+        return AskedCluster(self._run.admin_settings())
 
     @staticmethod
     def start_jvm(folders: Sequence[str], options: Sequence[str]) -> Jvm:

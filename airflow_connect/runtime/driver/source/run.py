@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.counting import agreeing, plural
 from airflow_connect.documents.run import DONE, EMPTY, FAILED, Plan, RunReport, TaskPlan, TaskReport
@@ -74,6 +74,7 @@ class SourceRun(RunInProgress):
         self._left_out: tuple[LeftOutPart, ...] = ()
         self._error: ConnectError | None = None
         self._cluster_id = ""
+        self._admin_settings: Mapping[str, Any] = {}
 
     def execute(self) -> RunReport:
         """The protocol. Returns the report of a run that is done, found nothing, or had to leave out a part.
@@ -108,7 +109,7 @@ class SourceRun(RunInProgress):
             reached(crash_points.SOURCE_TASKS_FENCED)
         with ExitStack() as planning:
             with self._phase("plan"):
-                self._cluster_id = kafka.cluster_id
+                self._cluster_id, self._admin_settings = kafka.cluster_id, kafka.admin.settings
                 offsets = kafka.take_offsets()
                 self._take_over(kafka, offsets)
                 self._name_missing(state.source_partitions, offsets, "when the last run ended")
@@ -232,7 +233,7 @@ class SourceRun(RunInProgress):
 
     def _started(self, offsets: SourceOffsets, *, only_plans: bool = False) -> StartedSource:
         config, aws = self._config.resolved.connector.raw, dict(self._config.spec.aws)
-        run = ConnectorRun(config, self._config.run_id, aws, self._cluster_id)
+        run = ConnectorRun(config, self._config.run_id, aws, self._cluster_id, lambda: self._admin_settings)
         return StartedSource(self._config.connector_class, run, offsets, self._notes, only_plans=only_plans)
 
     # --- commit --------------------------------------------------------------------------------------------------

@@ -46,6 +46,11 @@ class StartedSource(Started):
         """Kafka's id of the cluster that records go to; "" if only a plan is shown."""
         return self._run.cluster_id
 
+    @property
+    def admin_settings(self) -> Mapping[str, Any]:
+        """Settings of an admin client of that cluster; {} if only a plan is shown."""
+        return self._run.admin_settings()
+
     def note(self, sentence: str) -> None:
         """Put a sentence into the report of the run."""
         self._notes.add(sentence)

@@ -1,0 +1,151 @@
+"""The files of a backup, found by one listing and ordered by what their names tell.
+
+A name is `<topic>/<directories>/<topic>+<partition>+<start>.<extension>`, below the root of the backup; in file systems
+the last offset follows the start (see `airflow_connect.layout.names.object_names`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.counting import counted, names
+from airflow_connect.errors import ConfigError, DataError
+from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS
+from airflow_connect.layout.names.object_names import HEADERS, KEYS, TOPIC_CHARACTER, is_legal_topic
+from airflow_connect.stores.file_system import FoundFile
+from airflow_connect.stores.staged_names import TEMPORARY
+
+SHOWN = 5
+_LARGEST = (1 << 63) - 1
+
+
+class BackupFile(NamedTuple):
+    """A file as it was listed.
+
+    Attributes:
+        name: below the root.
+        size: bytes.
+        modified_ms: milliseconds since the epoch.
+        nanoseconds: of the modification time, after its milliseconds.
+        identity: an ETag, an inode, or "".
+        start: offset of its first record.
+        end: offset of its last record, -1 if its name does not tell.
+    """
+
+    name: str
+    size: int
+    modified_ms: int
+    nanoseconds: int
+    identity: str
+    start: int
+    end: int = -1
+
+    def version(self, *, identity_is_content: bool) -> str:
+        """What differs if the content does."""
+        return self.identity if identity_is_content else f"{self.size} bytes, modified at {self.modified_ms} ms"
+
+
+class FileNames:
+    """The grammar of the names."""
+
+    def __init__(self, root: str, delimiter: str, extension: str) -> None:
+        """`extension`: the last part of the names of the chosen format, with its dot."""
+        self._prefix = f"{root}/"
+        mark = re.escape(delimiter)
+        self._pattern = re.compile(
+            rf"(?P<topic>{TOPIC_CHARACTER}+){mark}(?P<partition>\d{{1,10}}){mark}(?P<start>\d{{1,19}})"
+            rf"(?:{mark}(?P<end>\d{{1,19}}))?(?P<more>(?:\.\w+)*){re.escape(extension)}",
+            re.ASCII,
+        )
+
+    def read(self, found: FoundFile) -> tuple[TopicPartition, BackupFile] | None:
+        """The partition whose records a file holds, and the file; None if its name is another."""
+        name = found.name.removeprefix(self._prefix)
+        above, _, base = name.rpartition("/")
+        parts = self._pattern.fullmatch(base)
+        if parts is None or KEYS in parts["more"] or HEADERS in parts["more"]:
+            return None
+        topic, start, end = parts["topic"], int(parts["start"]), int(parts["end"] or -1)
+        is_sound = is_legal_topic(topic) and start <= _LARGEST and int(parts["partition"]) < 1 << 31
+        if above.partition("/")[0] != topic or not is_sound or (parts["end"] and end < start):
+            return None
+        file = BackupFile(name, found.size, found.modified_ms, found.nanoseconds, found.identity, start, end)
+        return TopicPartition(topic, int(parts["partition"])), file
+
+
+@dataclass(slots=True)
+class Backup:
+    """What a listing has found.
+
+    Attributes:
+        chains: files of the chosen topics by partition, in the order of their start offsets.
+        others: files with other names.
+        shown: some of them.
+        unfinished: temporary files of sinks.
+    """
+
+    chains: dict[TopicPartition, list[BackupFile]] = field(default_factory=dict)
+    others: int = 0
+    shown: list[str] = field(default_factory=list)
+    unfinished: int = 0
+
+    @classmethod
+    def of(cls, listed: Iterable[FoundFile], grammar: FileNames, selects: Callable[[str], bool]) -> Backup:
+        """Take each file of a listing.
+
+        Raises:
+            ConfigError: an internal topic of Kafka is chosen.
+            DataError: two files begin with the same record.
+        """
+        backup = cls()
+        for found in listed:
+            read = grammar.read(found)
+            if read is not None:
+                if selects(read[0].topic):
+                    backup.chains.setdefault(read[0], []).append(read[1])
+            elif f"/{TEMPORARY}/" in found.name:
+                backup.unfinished += 1
+            else:
+                backup.others += 1
+                if len(backup.shown) < SHOWN:
+                    backup.shown.append(found.name)
+        backup.chains = dict(sorted(backup.chains.items()))
+        for tp, files in backup.chains.items():
+            if tp.topic in INTERNAL_TOPICS:
+                raise ConfigError(
+                    f"{tp.topic} is a topic of Kafka itself, which is not restored.",
+                    code="restore.internal_topic",
+                    config_path="topics",
+                    suggestion="Choose the topics to restore with topics or topics.regex.",
+                )
+            files.sort(key=lambda file: (file.start, file.name))
+            _refuse_equal_starts(tp, files)
+        return backup
+
+    def notes(self, root: str) -> list[str]:
+        """Sentences about what is not restored."""
+        found = []
+        if self.others:
+            rest = self.others - len(self.shown)
+            shown = names(self.shown, SHOWN) + (f" and {rest} more" if rest else "")
+            what = counted(self.others, "file has a name", "files have names")
+            found.append(f"{what} that no file of the chosen format has, and none is read: {shown}.")
+        if self.unfinished:
+            what = counted(self.unfinished, "temporary file of a sink is", "temporary files of sinks are")
+            found.append(f"{what} below {root}, and not read.")
+        return found
+
+
+def _refuse_equal_starts(tp: TopicPartition, files: list[BackupFile]) -> None:
+    for one, other in pairwise(files):
+        if one.start == other.start:
+            raise DataError(
+                f"Two files of the backup begin with {tp}@{one.start}: {one.name} and {other.name}.",
+                code="restore.overlap",
+                suggestion="Keep one of them below topics.dir. The same record is not restored twice.",
+            )

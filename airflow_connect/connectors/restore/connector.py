@@ -1,0 +1,284 @@
+"""The restore sources as connector classes: one for each store."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.api.source import ExactlyOnceSupport, OffsetChanges, SourceConnector, SourceOffset, SourcePartition
+from airflow_connect.connectors.restore.backup import Backup, FileNames
+from airflow_connect.connectors.restore.config import (
+    HdfsRestoreConfig,
+    LocalRestoreConfig,
+    RestoreConfig,
+    S3RestoreConfig,
+)
+from airflow_connect.connectors.restore.keys import RestoreKeys
+from airflow_connect.connectors.restore.plan import chains_left
+from airflow_connect.connectors.restore.progress import Progress, partition_of, topic_partition_of
+from airflow_connect.connectors.restore.read.chain import FileReader
+from airflow_connect.connectors.restore.read.opening import Store
+from airflow_connect.connectors.restore.target import Targets, Wanted
+from airflow_connect.connectors.restore.task import RestoreTask
+from airflow_connect.connectors.restore.work import Chain, chains_of, divided, task_config
+from airflow_connect.counting import names, plural
+from airflow_connect.errors import ConfigError, InternalError
+from airflow_connect.kafka.clients.short_lived import admin_client
+from airflow_connect.stores.file_systems import FileSystems
+
+_BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+RAW_BYTES: Mapping[str, str] = {"key.converter": _BYTES, "value.converter": _BYTES, "header.converter": _BYTES}
+_EXTENSIONS = {"avro": ".avro", "parquet": ".parquet", "orc": ".orc"}
+
+
+class RestoreConnector(SourceConnector):
+    """What the connectors of all stores have in common."""
+
+    converters: ClassVar[Mapping[str, str]] = RAW_BYTES
+    version = "1.0"
+
+    _file_systems: FileSystems | None = None
+    _planned: list[Chain] | None = None
+    """What `reconcile_offsets` has planned, for `task_configs` of the same run."""
+
+    @abstractmethod
+    def read_config(self, config: Mapping[str, str]) -> RestoreConfig:
+        """The typed configuration."""
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """See `Connector`."""
+        super().start(config)
+        self._typed = self.read_config(config)
+        self._typed.refuse_changes()
+        self._file_systems = self._typed.file_systems(self.context.aws)
+
+    def reconcile_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
+        """Plans the run, and claims the topics: a record of an aborted transaction leaves a topic that is not empty.
+
+        Called once more when the tasks have ended; then offsets name this run, and there is nothing to do.
+        """
+        offsets = list(committed)
+        known = self._known(offsets)
+        if any(one.run == self.context.run_id for one in known.values()):
+            return ()
+        backup = self._listed()
+        chains = self._left(backup, known)
+        self._planned = self._claimed(chains, self._prepared(backup, chains, known))
+        return [
+            (partition_of(self._typed.root, chain.topic_partition), chain.progress.to_offset())
+            for chain in self._planned
+        ]
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        """One configuration for each task that has something to restore.
+
+        Raises:
+            OffsetError: files were added, changed or deleted where earlier runs have been.
+        """
+        if self._planned is None:
+            # Nothing is claimed if this call only shows a plan.
+            if not self.context.only_plans:
+                raise InternalError("task_configs was called before reconcile_offsets.")
+            self._planned = self._left(self._listed(), self._known(self.context.offset_reader.committed()))
+            self.context.note("The topics that records go to are looked at when a run starts, not for a plan.")
+            self._tell_plan(self._planned)
+        return [task_config(self.config, part) for part in divided(self._planned, max_tasks)]
+
+    def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
+        """Those of the task's chains: it never reads others."""
+        return [partition_of(self._typed.root, one.topic_partition) for one in chains_of(task_config)]
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
+        """Files can be read again."""
+        return ExactlyOnceSupport.SUPPORTED
+
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets: Mapping[tuple[tuple[str, Any], ...], SourceOffset | None]
+    ) -> bool:
+        """Offsets can be deleted; what they hold besides a position cannot be written by hand."""
+        for offset in offsets.values():
+            if offset is not None:
+                raise ConfigError(
+                    "The offset of a restore cannot be set: it also tells which files were read.",
+                    code="offset.refused",
+                    suggestion="Delete it: the partition is then restored from the beginning of the backup.",
+                )
+        return True
+
+    def stop(self) -> None:
+        """See `Connector`."""
+        if self._file_systems is not None:
+            self._file_systems.close()
+
+    @property
+    def _store(self) -> Store:
+        if self._file_systems is None:
+            raise InternalError("The connector was not started.")
+        return Store(self._file_systems.of(self._typed.root), self._typed.root)
+
+    def _known(self, offsets: Iterable[tuple[SourcePartition, SourceOffset]]) -> dict[TopicPartition, Progress]:
+        """What is committed for the chosen topics of this backup."""
+        found = {}
+        for partition, offset in offsets:
+            tp = topic_partition_of(self._typed.root, partition)
+            if tp is not None and self._typed.selects(tp.topic):
+                found[tp] = Progress.of(offset)
+        return found
+
+    def _listed(self) -> Backup:
+        """The one listing of a run."""
+        typed, store = self._typed, self._store
+        grammar = FileNames(typed.root, typed.file_delim, _EXTENSIONS[typed.file_format])
+        listed = store.files.walk(f"{typed.root}/", recursive=True)
+        backup = Backup.of(listed, grammar, typed.selects)
+        for note in backup.notes(typed.root):
+            self.context.note(note)
+        return backup
+
+    def _left(self, backup: Backup, known: Mapping[TopicPartition, Progress]) -> list[Chain]:
+        """What is to be restored.
+
+        Raises:
+            OffsetError: see `chains_left`.
+            ConfigError: the backup holds nothing of a topic.
+        """
+        found = {tp.topic for tp in (*backup.chains, *known)}
+        missing = sorted(set(self._typed.topics) - found)
+        if missing or not found:
+            what = f"of topic {names(missing)}" if missing else "that could be restored"
+            others = f" It has {plural(backup.others, 'file')} with other names." if backup.others else ""
+            raise ConfigError(
+                f"{self._typed.root} holds no file {what}.{others}",
+                code="restore.nothing",
+                config_path=RestoreKeys.topics_dir.name,
+                suggestion=f"Set {RestoreKeys.topics_dir}, {RestoreKeys.file_format} and {RestoreKeys.file_delim} as in"
+                f" the sink, and {RestoreKeys.topics} to topics that it has copied.",
+            )
+        is_content = self._store.files.identity_is_content
+        return chains_left(backup, known, identity_is_content=is_content)
+
+    def _prepared(
+        self, backup: Backup, chains: Sequence[Chain], known: Mapping[TopicPartition, Progress]
+    ) -> dict[str, tuple[str, int]]:
+        """Check the topics that records go to, and create those that are missing.
+
+        Returns:
+            By topic its id, and the timestamp before which Kafka deletes records soon.
+        """
+        typed = self._typed
+        wanted = self._wanted(backup, chains, known)
+        admin = admin_client(dict(self.context.admin_settings))
+        try:
+            targets = Targets(admin, typed.must_be, typed.accepted, typed.replication, int(time.time() * 1000))
+            there = targets.existing(wanted)
+            targets.check(wanted, there)
+            for note in targets.create({target: one for target, one in wanted.items() if target not in there}):
+                self.context.note(note)
+            there = targets.existing(wanted)
+            cuts = targets.retention_cuts(there)
+            return {target: (info.topic_id, cuts[target]) for target, info in there.items()}
+        finally:
+            admin.close()
+
+    def _wanted(
+        self, backup: Backup, chains: Sequence[Chain], known: Mapping[TopicPartition, Progress]
+    ) -> dict[str, Wanted]:
+        by_topic: dict[str, list[Chain]] = {}
+        for chain in chains:
+            by_topic.setdefault(chain.topic, []).append(chain)
+        found: dict[str, Wanted] = {}
+        for topic, its in by_topic.items():
+            target = self._typed.target_of(topic)
+            if target in found:
+                raise ConfigError(
+                    f"Topics {found[target].topic} and {topic} of the backup would both be restored to {target}.",
+                    code="restore.same_target",
+                    config_path=RestoreKeys.rename.name,
+                    suggestion="Give them different names, or restore one of them.",
+                )
+            numbers = [tp.partition for tp in (*backup.chains, *known) if tp.topic == topic]
+            progress = {number: known.get(TopicPartition(topic, number)) for number in sorted(set(numbers))}
+            found[target] = Wanted(topic, max(numbers) + 1, progress, self._oldest(its))
+        return found
+
+    def _oldest(self, chains: Sequence[Chain]) -> int | None:
+        """The oldest timestamp in the first file of each chain."""
+        found = []
+        for chain in chains:
+            reader = FileReader(self._store, self._typed.file_format, chain.topic_partition)
+            oldest = reader.oldest(chain.files[0])
+            if oldest is not None:
+                found.append(oldest)
+        return min(found, default=None)
+
+    def _claimed(self, chains: Sequence[Chain], targets: Mapping[str, tuple[str, int]]) -> list[Chain]:
+        found = []
+        for chain in chains:
+            target = self._typed.target_of(chain.topic)
+            topic_id, cut = targets[target]
+            progress = chain.progress.after(target=target, topic_id=topic_id, run=self.context.run_id)
+            found.append(chain._replace(progress=progress, deletes_before_ms=cut))
+        return found
+
+    def _tell_plan(self, chains: Sequence[Chain]) -> None:
+        files = sum(len(chain.files) for chain in chains)
+        size = sum(chain.size_bytes for chain in chains)
+        parts = names((f"{chain.topic_partition} from offset {chain.progress.position}" for chain in chains), 20)
+        self.context.note(
+            f"To restore: {plural(files, 'file')} of {plural(len(chains), 'partition')}, {plural(size, 'byte')}"
+            + (f": {parts}." if parts else ".")
+        )
+
+
+class S3SourceTask(RestoreTask):
+    """Restores a backup in a bucket."""
+
+    config_class = S3RestoreConfig
+
+
+class HdfsSourceTask(RestoreTask):
+    """Restores a backup in HDFS."""
+
+    config_class = HdfsRestoreConfig
+
+
+class LocalSourceTask(RestoreTask):
+    """Restores a backup in a directory."""
+
+    config_class = LocalRestoreConfig
+
+
+class S3SourceConnector(RestoreConnector):
+    """`io.confluent.connect.s3.source.S3SourceConnector`: objects of a bucket back into topics."""
+
+    config_def = S3RestoreConfig.config_def()
+    task_class = S3SourceTask
+
+    def read_config(self, config: Mapping[str, str]) -> RestoreConfig:
+        """See `RestoreConnector`."""
+        return S3RestoreConfig.from_config(config)
+
+
+class HdfsSourceConnector(RestoreConnector):
+    """Files in HDFS back into topics."""
+
+    config_def = HdfsRestoreConfig.config_def()
+    task_class = HdfsSourceTask
+
+    def read_config(self, config: Mapping[str, str]) -> RestoreConfig:
+        """See `RestoreConnector`."""
+        return HdfsRestoreConfig.from_config(config)
+
+
+class LocalSourceConnector(RestoreConnector):
+    """Files of a directory back into topics."""
+
+    config_def = LocalRestoreConfig.config_def()
+    task_class = LocalSourceTask
+
+    def read_config(self, config: Mapping[str, str]) -> RestoreConfig:
+        """See `RestoreConnector`."""
+        return LocalRestoreConfig.from_config(config)

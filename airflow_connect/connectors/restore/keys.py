@@ -1,0 +1,323 @@
+"""The keys of the restore sources: those of Confluent's S3 source, and ours.
+
+Source: the definition that Confluent's S3 source publishes, for names, types and defaults. Documentation is ours.
+Keys that only matter to files that are not whole records are refused, or have no effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from airflow_connect.api.config.config_def import REQUIRED, ConfigDef, KeyFamily
+from airflow_connect.api.config.plugins import PluginKind, built_in, resolve
+from airflow_connect.api.config.typed import KeyGroup, TypedConfig
+from airflow_connect.api.config.validators import Lambda, NonEmptyString, ValidString
+from airflow_connect.api.config.values import invalid
+from airflow_connect.connectors.files.s3.keys import S3StoreKeys
+from airflow_connect.errors import ConfigError
+from airflow_connect.java.patterns.compiled import compile_java_pattern
+from airflow_connect.java.patterns.nodes import PatternError
+from airflow_connect.layout.names.escaping import check_delimiter
+from airflow_connect.layout.names.object_names import is_legal_topic
+from airflow_connect.stores.local.store import local_path
+
+RESTORE_BACKUP, GENERIC, FULL_RECORD = "RESTORE_BACKUP", "GENERIC", "RESTORE_BACKUP_FULL_RECORD"
+EMPTY, RESUME, ANY = "empty", "resume", "any"
+TIMESTAMP, RETENTION = "timestamp", "retention"
+AVRO, PARQUET, ORC = "avro", "parquet", "orc"
+DEFAULT_FILE_NAME = r"(.+)\+(\d+)\+.+$"
+_HDFS_FORMATS = "io.confluent.connect.hdfs"
+_FORMATS = {
+    built_in(PluginKind.FORMAT)[f"{_HDFS_FORMATS}.{name}.{name.capitalize()}Format"]: name
+    for name in (AVRO, PARQUET, ORC)
+}
+_BACKUP, _TARGET, _ERRORS = KeyGroup("Backup"), KeyGroup("Target"), KeyGroup("Errors")
+_S3, _HDFS, _LOCAL, _GENERIC = KeyGroup("S3"), KeyGroup("HDFS"), KeyGroup("Local"), KeyGroup("Other layouts")
+_LISTED_ONCE = "A run lists the backup once, when it starts. Schedule runs instead."
+_ONLY_GENERIC = "It is for files of mode=GENERIC, which are not restored."
+_ANY_DIRECTORY = "Files are found in any directory below the topic's, whatever the sink's partitioner was."
+
+S3_KEYS = (
+    S3StoreKeys.region, S3StoreKeys.endpoint, S3StoreKeys.wan_mode, S3StoreKeys.part_retries,
+    S3StoreKeys.s3_retry_backoff_ms, S3StoreKeys.sse_name, S3StoreKeys.sse_customer_key, S3StoreKeys.provider,
+    S3StoreKeys.role_arn, S3StoreKeys.role_session_name, S3StoreKeys.role_external_id, S3StoreKeys.access_key_id,
+    S3StoreKeys.secret_access_key, S3StoreKeys.proxy_url, S3StoreKeys.proxy_password,
+)  # fmt: skip
+"""Keys of the S3 sink that the S3 source has, too."""
+
+
+def format_name(class_name: Any) -> str:
+    """The format of a class, "" if it holds no whole records."""
+    try:
+        return _FORMATS.get(resolve(PluginKind.FORMAT, str(class_name)).path, "")
+    except ConfigError:
+        return ""
+
+
+def renames(pairs: tuple[str, ...]) -> Mapping[str, str]:
+    """`topic.rename` as a map."""
+    return {old.strip(): new.strip() for old, _, new in (pair.partition(":") for pair in pairs)}
+
+
+def _check_format(name: str, value: Any) -> None:
+    if not format_name(value):
+        raise invalid(name, value, "Whole records are in ParquetFormat, AvroFormat or OrcFormat")
+
+
+def _check_mode(name: str, value: Any) -> None:
+    if value == GENERIC:
+        raise invalid(
+            name, value, f"Only files of whole records are restored ({RESTORE_BACKUP}); other files are not supported"
+        )
+    if value == FULL_RECORD:
+        raise invalid(
+            name,
+            value,
+            "Files of Confluent's mode=BACKUP_FULL_RECORD are not supported; files that this package's sinks wrote"
+            f" with store.kafka.records=true are restored with {RESTORE_BACKUP}",
+        )
+    if value != RESTORE_BACKUP:
+        raise invalid(name, value, f"String must be: {RESTORE_BACKUP}")
+
+
+def _check_errors(name: str, value: Any) -> None:
+    if str(value).lower() in ("ignore", "log"):
+        raise invalid(
+            name,
+            value,
+            "A damaged file is never skipped: it would leave a hole in the topic that nobody sees later. Other"
+            " partitions are restored, and the run fails; use fail",
+        )
+    if str(value).lower() != "fail":
+        raise invalid(name, value, "String must be: fail")
+
+
+def _check_regex(name: str, value: Any) -> None:
+    try:
+        compile_java_pattern(value or "")
+    except PatternError as error:
+        raise invalid(name, value, f"It is not a valid regular expression: {error}") from error
+
+
+def _check_renames(name: str, value: Any) -> None:
+    seen: dict[str, str] = {}
+    for pair in value or ():
+        old, colon, new = (part.strip() for part in pair.partition(":"))
+        if not colon or not is_legal_topic(old) or not is_legal_topic(new):
+            raise invalid(name, value, "Write pairs of topics as old:new, comma separated")
+        if old in seen:
+            raise invalid(name, value, f"Topic {old} has two new names")
+        if new in seen.values():
+            raise invalid(name, value, f"Two topics would become {new}")
+        seen[old] = new
+
+
+def _check_losses(name: str, value: Any) -> None:
+    for loss in value or ():
+        if loss not in (TIMESTAMP, RETENTION):
+            raise invalid(name, value, f"Losses that can be accepted are {TIMESTAMP} and {RETENTION}")
+
+
+def _check_delimiter(name: str, value: Any) -> None:
+    try:
+        check_delimiter(value or "", name)
+    except ConfigError as error:
+        raise invalid(name, value, "Value must be punctuation without letters, digits or %") from error
+
+
+def _check_local(name: str, value: Any) -> None:
+    try:
+        local_path(str(value or ""), name)
+    except ConfigError as error:
+        raise invalid(name, value, error.suggestion.rstrip(".")) from error
+
+
+def _check_hdfs(name: str, value: Any) -> None:
+    if not str(value or "").startswith("hdfs://") or len(str(value)) <= len("hdfs://"):
+        raise invalid(name, value, "Write hdfs://host:port or hdfs://<name service>")
+
+
+def only(default: Any, instead: str) -> Callable[[str, Any], None]:
+    """A check that refuses every value but the default; `instead`: a sentence without its full stop."""
+
+    def check(name: str, value: Any) -> None:
+        if (value or None) != (default or None):
+            raise invalid(name, value, instead)
+
+    return check
+
+
+class RestoreKeys(TypedConfig):
+    """Keys of every restore source."""
+
+    mode = _BACKUP.high.text(
+        "mode",
+        RESTORE_BACKUP,
+        "RESTORE_BACKUP restores files of whole records, which sinks of this package write with"
+        " store.kafka.records=true. Confluent's other modes are refused.",
+        Lambda(_check_mode, RESTORE_BACKUP),
+    )
+    file_format = _BACKUP.high.text(
+        "format.class",
+        REQUIRED,
+        "Format of the files, as in the sink: ParquetFormat, AvroFormat or OrcFormat.",
+        Lambda(_check_format, "ParquetFormat, AvroFormat, OrcFormat"),
+    ).to(format_name)
+    topics_dir = _BACKUP.high.text(
+        "topics.dir", "topics", "Directory of the sink, topics.dir of its configuration; blank: none."
+    ).or_blank()
+    file_delim = _BACKUP.medium.text(
+        "file.delim", "+", "What separates the parts of a file's name, as in the sink.", Lambda(_check_delimiter, "+")
+    )
+    topics = _BACKUP.high.words(
+        "topics", "", "Topics of the backup to restore, comma separated. Blank, and no topics.regex: all of them."
+    )
+    topics_regex = _BACKUP.high.text(
+        "topics.regex",
+        "",
+        "Java regular expression that must match the whole name of a topic of the backup.",
+        Lambda(_check_regex, "regular expression"),
+    ).or_blank()
+    rename = _TARGET.high.words(
+        "topic.rename",
+        "",
+        "New names of topics, as old:new, comma separated. Topics that are not named keep their names.",
+        Lambda(_check_renames, "old:new"),
+    ).to(renames)
+    must_be = _TARGET.high.text(
+        "target.must_be",
+        EMPTY,
+        "What a topic may hold before records are restored to it. `empty`: nothing, or what this connector has"
+        " restored. `resume`: only what this connector has restored, so that a run never begins anew. `any`:"
+        " anything; records are appended.",
+        ValidString(EMPTY, RESUME, ANY),
+    )
+    replication = _TARGET.medium.short(
+        "target.replication.factor",
+        -1,
+        "Replication factor of topics that are created; -1: the broker's default.",
+    )
+    accepted = _TARGET.medium.words(
+        "accept.loss",
+        "",
+        "Losses that do not refuse the run, comma separated. `timestamp`: records whose timestamp cannot be written"
+        " get another one. `retention`: Kafka deletes restored records soon, because they are older than the topic"
+        " keeps them.",
+        Lambda(_check_losses, f"{TIMESTAMP}, {RETENTION}"),
+    )
+    _errors = _ERRORS.medium.text(
+        "behavior.on.error",
+        "fail",
+        "What happens to a damaged file: `fail` restores the other partitions and fails the run. `ignore` and `log`"
+        " are refused.",
+        Lambda(_check_errors, "fail"),
+    )
+
+    @classmethod
+    def define(cls, definition: ConfigDef) -> None:
+        """Its own keys, and families without effect."""
+        super().define(definition)
+        reason = "No licence is needed."
+        definition.define_family(KeyFamily("confluent.", "Licence of Confluent's connector.", reason))
+        definition.define_family(KeyFamily("csv.", "Reading of CSV files.", _ONLY_GENERIC))
+        definition.define_family(KeyFamily("format.bytearray.", "Reading of files of raw bytes.", _ONLY_GENERIC))
+        definition.define_family(KeyFamily("bucket.", "Listing of the bucket.", _LISTED_ONCE))
+
+
+class S3SourceKeys(TypedConfig):
+    """Keys of Confluent's S3 source about the bucket, and those without a meaning here."""
+
+    bucket = _S3.high.text("s3.bucket.name", REQUIRED, "Bucket that holds the backup.", NonEmptyString())
+    path_style = _S3.medium.boolean(
+        "s3.path.style.access", True, "Whether the bucket is the first part of the path (true) or of the host name."
+    )
+    sink_path_style = _S3.low.boolean(
+        "s3.path.style.access.enabled", True, "The S3 sink's name of s3.path.style.access: false in either is false."
+    )
+    proxy_user = _S3.low.text("s3.proxy.username", None, "User name at the proxy.").or_blank()
+    _directory_delim = _BACKUP.medium.text(
+        "directory.delim",
+        "/",
+        "What separates directories in keys. Only a slash is supported.",
+        Lambda(only("/", "Only objects whose directories are separated by a slash can be restored"), "/"),
+    )
+    _file_name = _BACKUP.low.text(
+        "filename.regex",
+        DEFAULT_FILE_NAME,
+        "How topic and partition are found in a name. Not supported: see file.delim.",
+        Lambda(only(DEFAULT_FILE_NAME, "Names are those of the sink; if its file.delim is not +, set file.delim"), ""),
+    )
+    _topic_patterns = _GENERIC.low.words(
+        "topic.regex.list",
+        "",
+        "Topics for files with any names. Not supported.",
+        Lambda(
+            only("", "Topics come from the names of the files; choose with topics, and rename with topic.rename"), ""
+        ),
+    )
+    _folders = _GENERIC.low.words("folders", "", "Internal key of Confluent's connector.", ignored=_LISTED_ONCE)
+    _json_schemas = _GENERIC.low.boolean(
+        "format.json.schema.enable", False, "Whether JSON has schemas.", ignored="Whole records are not in JSON."
+    )
+    _schema_cache = _GENERIC.low.integer(
+        "schema.cache.size", 50, "Schemas kept.", ignored="All files have the same schema."
+    )
+    _batch = _BACKUP.low.integer(
+        "record.batch.max.size",
+        200,
+        "Records for each poll.",
+        ignored="A batch is what is read at once, and small batches are joined to a transaction.",
+    )
+    _poll_ms = _BACKUP.low.long("s3.poll.interval.ms", 60000, "Time between two listings.", ignored=_LISTED_ONCE)
+    _error_prefix = _ERRORS.low.text(
+        "parse.error.topic.prefix", "error", "Topic of records about errors.", ignored="No file is skipped."
+    )
+    _partitioner = _BACKUP.low.text("partitioner.class", None, "The sink's partitioner.", ignored=_ANY_DIRECTORY)
+    _field = _BACKUP.low.words("partition.field.name", "", "Fields of its directories.", ignored=_ANY_DIRECTORY)
+    _path = _BACKUP.low.text("path.format", "", "Pattern of its directories.", ignored=_ANY_DIRECTORY)
+    _task_batch = _GENERIC.low.integer("task.batch.size", 10, "Files for a task.", ignored=_ONLY_GENERIC)
+    _discovery = _GENERIC.low.long(
+        "file.discovery.starting.timestamp",
+        0,
+        "Older files are not read. Not supported.",
+        Lambda(only(0, "Every file of a chosen topic is restored"), "0"),
+    )
+    _value_schema = _GENERIC.low.text("value.schema", "", "Schema of CSV values.", ignored=_ONLY_GENERIC)
+    _csfle = _GENERIC.low.boolean(
+        "csfle.enabled", False, "Encryption of fields.", ignored="Whole records are not converted."
+    )
+    _expect_continue = _S3.low.boolean(
+        "s3.http.send.expect.continue", True, "Whether uploads wait.", ignored="Nothing is uploaded."
+    )
+
+    @classmethod
+    def define(cls, definition: ConfigDef) -> None:
+        """Its own keys, and those of the S3 sink that describe how to reach a bucket."""
+        super().define(definition)
+        definition.define(*(key.key for key in S3_KEYS))
+
+
+class HdfsSourceKeys(TypedConfig):
+    """Where in HDFS the backup is."""
+
+    url = _HDFS.high.text(
+        "store.url",
+        REQUIRED,
+        "Address of the file system, as in the HDFS sink; a path after the address comes before topics.dir.",
+        Lambda(_check_hdfs, "hdfs://host:port"),
+    )
+    conf_dir = _HDFS.high.text(
+        "hadoop.conf.dir", "", "Folder with core-site.xml and hdfs-site.xml; blank: the folder in HADOOP_CONF_DIR."
+    ).or_blank()
+
+
+class LocalSourceKeys(TypedConfig):
+    """Which directory the backup is in."""
+
+    url = _LOCAL.high.text(
+        "store.url",
+        REQUIRED,
+        "Directory of the sink, such as file:///data/out. The driver and all executors must see it under this path.",
+        Lambda(_check_local, "file:///directory"),
+    )

@@ -1,0 +1,1 @@
+"""Reading files of whole records as Arrow columns, one chain of files at a time."""

@@ -1,0 +1,180 @@
+"""The topics that records are restored to: checked before anything is written, created if they are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from airflow_connect.api.offsets import TopicPartition, is_other_topic
+from airflow_connect.connectors.restore.keys import ANY, RESUME, RETENTION, TIMESTAMP, RestoreKeys
+from airflow_connect.connectors.restore.progress import Progress
+from airflow_connect.counting import names, plural
+from airflow_connect.errors import ConfigError
+from airflow_connect.kafka.admin import new_topics, watermarks
+from airflow_connect.kafka.admin.topic_settings import settings_of
+from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS, TopicInfo, all_names, resolve_topics
+from airflow_connect.kafka.clients.short_lived import Admin
+
+TIMESTAMP_TYPE, BEFORE_MAX, RETENTION_MS = "message.timestamp.type", "message.timestamp.before.max.ms", "retention.ms"
+OF_NEW_TOPIC = {TIMESTAMP_TYPE: "CreateTime", RETENTION_MS: "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
+"""Settings of a topic that is created: none of them deletes or changes a restored record."""
+SHOWN = 20
+
+
+class Wanted(NamedTuple):
+    """What is to be restored to a topic.
+
+    Attributes:
+        topic: of the backup.
+        partitions: as far as the backup's files show it.
+        chains: what is committed, by partition; None: nothing.
+        oldest_ms: timestamp of the oldest record that was looked at; None: unknown.
+    """
+
+    topic: str
+    partitions: int
+    chains: Mapping[int, Progress | None]
+    oldest_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The topics of the cluster that records go to.
+
+    Attributes:
+        admin: of that cluster.
+        must_be: `target.must_be`.
+        accepted: `accept.loss`.
+        replication: `target.replication.factor`.
+        now_ms: milliseconds since the epoch.
+    """
+
+    admin: Admin
+    must_be: str
+    accepted: tuple[str, ...]
+    replication: int
+    now_ms: int
+
+    def existing(self, wanted: Mapping[str, Wanted]) -> dict[str, TopicInfo]:
+        """Those of the topics that exist."""
+        there = set(all_names(self.admin))
+        return resolve_topics(self.admin, [topic for topic in wanted if topic in there], None)
+
+    def check(self, wanted: Mapping[str, Wanted], there: Mapping[str, TopicInfo]) -> None:
+        """Look at all topics before anything is changed.
+
+        Raises:
+            ConfigError: names everything that is wrong.
+        """
+        settings = settings_of(self.admin, there)
+        found = [
+            sentence
+            for target, one in wanted.items()
+            for sentence in self._findings(target, one, there.get(target), settings.get(target, {}))
+        ]
+        if found:
+            rest = f" And {plural(len(found) - SHOWN, 'more finding')}." if len(found) > SHOWN else ""
+            raise ConfigError(
+                f"Nothing was restored, because of {plural(len(found), 'finding')}: {' '.join(found[:SHOWN])}{rest}",
+                code="restore.target",
+                config_path=RestoreKeys.must_be.name,
+                suggestion="Change the topics, or restore to others with"
+                f" {RestoreKeys.rename}; {RestoreKeys.must_be} and {RestoreKeys.accepted} allow what is meant to be.",
+            )
+
+    def create(self, missing: Mapping[str, Wanted]) -> list[str]:
+        """Create topics; returns sentences about them."""
+        for target, one in missing.items():
+            new_topics.create(
+                self.admin,
+                target,
+                one.partitions,
+                self.replication,
+                OF_NEW_TOPIC,
+                config_path=RestoreKeys.replication.name,
+            )
+            new_topics.wait_until_visible(self.admin, target)
+        if not missing:
+            return []
+        made = names((f"{target} ({plural(one.partitions, 'partition')})" for target, one in missing.items()), SHOWN)
+        settings = ", ".join(f"{name}={value}" for name, value in OF_NEW_TOPIC.items())
+        note = (
+            f"Created {made}, with as many partitions as the files of the backup show, and with {settings}, so that"
+            " nothing of the backup is deleted. Set what the original topics had when everything is restored."
+        )
+        return [note]
+
+    def retention_cuts(self, there: Mapping[str, TopicInfo]) -> dict[str, int]:
+        """By topic, the timestamp before which records are deleted soon; 0: no record is."""
+        return {topic: _cut(found, self.now_ms) for topic, found in settings_of(self.admin, there).items()}
+
+    def _findings(
+        self, target: str, wanted: Wanted, info: TopicInfo | None, settings: Mapping[str, str]
+    ) -> Iterator[str]:
+        if target in INTERNAL_TOPICS:
+            yield f"{target} is a topic of Kafka itself."
+        begun = {number: one for number, one in wanted.chains.items() if one is not None and one.topic_id}
+        if self.must_be == RESUME and len(begun) < len(wanted.chains):
+            new = names(TopicPartition(wanted.topic, number) for number in wanted.chains if number not in begun)
+            yield f"{RestoreKeys.must_be}={RESUME}, but nothing of {new} was restored before."
+        if others := sorted({one.target for one in begun.values() if one.target != target}):
+            yield f"Records of {wanted.topic} were restored to {names(others)} before, and would go to {target} now."
+        elif info is None:
+            if begun:
+                yield f"{target} does not exist any more, and this connector has restored records to it."
+            return
+        if info is None:
+            return
+        yield from self._of_existing(target, wanted, info, begun)
+        yield from self._of_settings(target, wanted, settings)
+
+    def _of_existing(
+        self, target: str, wanted: Wanted, info: TopicInfo, begun: Mapping[int, Progress]
+    ) -> Iterator[str]:
+        if info.partitions < wanted.partitions:
+            yield (
+                f"{target} has {plural(info.partitions, 'partition')}, and the backup {wanted.partitions}: records keep"
+                " their partitions."
+            )
+        if foreign := sorted(number for number, one in begun.items() if is_other_topic(one.topic_id, info.topic_id)):
+            former = begun[foreign[0]].topic_id
+            yield (
+                f"{target} was recreated: its id is {info.topic_id}, and records were restored to {former}. Delete the"
+                " offsets of this connector to restore everything again."
+            )
+        if self.must_be == ANY:
+            return
+        tps = [TopicPartition(target, number) for number in range(info.partitions) if number not in begun]
+        low = watermarks.earliest_offsets(self.admin, tps)
+        end = watermarks.latest_offsets(self.admin, tps, watermarks.READ_UNCOMMITTED)
+        if filled := [f"{tp} [{low[tp]}, {end[tp]})" for tp in tps if end[tp] > low[tp]]:
+            yield (
+                f"{target} is not empty, and this connector has not restored what it holds: {names(filled)}. A topic"
+                " that is backed up and restored in place would grow without end."
+            )
+
+    def _of_settings(self, target: str, wanted: Wanted, settings: Mapping[str, str]) -> Iterator[str]:
+        if settings.get(TIMESTAMP_TYPE) == "LogAppendTime" and TIMESTAMP not in self.accepted:
+            yield (
+                f"{target} has {TIMESTAMP_TYPE}=LogAppendTime, so the brokers replace the timestamps of the backup: set"
+                f" CreateTime there, or {RestoreKeys.accepted}={TIMESTAMP}."
+            )
+        oldest = wanted.oldest_ms
+        if oldest is None:
+            return
+        before = int(settings.get(BEFORE_MAX) or 0)
+        if before and self.now_ms - oldest > before and settings.get(TIMESTAMP_TYPE) != "LogAppendTime":
+            yield f"{target} has {BEFORE_MAX}={before}, and the backup has the timestamp {oldest}, which it refuses."
+        if oldest < _cut(settings, self.now_ms) and RETENTION not in self.accepted:
+            yield (
+                f"{target} has {RETENTION_MS}={settings[RETENTION_MS]}, and the backup has the timestamp {oldest}:"
+                f" Kafka deletes such records soon after they are restored. Set {RETENTION_MS}=-1 for now, or"
+                f" {RestoreKeys.accepted}={RETENTION}."
+            )
+
+
+def _cut(settings: Mapping[str, str], now_ms: int) -> int:
+    retention = int(settings.get(RETENTION_MS) or -1)
+    deletes = "delete" in settings.get("cleanup.policy", "")
+    return now_ms - retention if deletes and retention >= 0 and settings.get(TIMESTAMP_TYPE) == "CreateTime" else 0

@@ -1,0 +1,310 @@
+"""The task of a restore source: chains, one after the other, as columns, or as records where those are needed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_connect.api.record import Header, SourceRecord
+from airflow_connect.api.schema import BYTES, OPTIONAL_BYTES
+from airflow_connect.api.source import SourceColumns, SourceTask
+from airflow_connect.connectors.restore.config import RestoreConfig
+from airflow_connect.connectors.restore.keys import TIMESTAMP, RestoreKeys
+from airflow_connect.connectors.restore.progress import Progress, partition_of
+from airflow_connect.connectors.restore.read.chain import ChainReader, FileReader, Piece
+from airflow_connect.connectors.restore.read.opening import Store
+from airflow_connect.connectors.restore.read.records import Records
+from airflow_connect.connectors.restore.work import Chain, chains_of
+from airflow_connect.errors import DataError
+from airflow_connect.kafka.writing.header_names import first_unwritable
+from airflow_connect.kafka.writing.produced import name_of
+
+if TYPE_CHECKING:
+    from airflow_connect.stores.file_systems import FileSystems
+
+RECORDS_AT_ONCE = 2_000
+"""How many records of a batch become objects at the same time."""
+RECORDS_OF_COLUMNS = 100_000
+RECORDS_OF_BATCH, BYTES_OF_BATCH, SECONDS_OF_BATCH = 200_000, 32 << 20, 1.0
+"""When a batch ends, which transaction.boundary=poll commits: a commit of each small file would cost more than it."""
+TOLD_HOLE = 10
+"""Offsets of a hole that is named: each transaction leaves one or two."""
+
+_MISSING = "Offsets that no file of the backup holds, as transactions and compaction leave them:"
+_OTHER_TIMES = "Records whose timestamp cannot be written, and which got the time of the run (accept.loss=timestamp):"
+_DELETED_SOON = "Records that are older than their topic keeps them, and that Kafka deletes soon:"
+
+
+class _Joined:
+    """What the task has returned since the last commit."""
+
+    def __init__(self) -> None:
+        self._records = self._bytes = 0
+        self._since = 0.0
+
+    def add(self, records: Records) -> None:
+        """Count what is returned next."""
+        if not self._records:
+            self._since = time.monotonic()
+        self._records += len(records)
+        self._bytes += sum(records.columns[name].nbytes for name in ("key", "value"))
+
+    def is_small(self) -> bool:
+        """Whether there is something, but not enough for a transaction."""
+        is_recent = time.monotonic() - self._since < SECONDS_OF_BATCH
+        return 0 < self._records < RECORDS_OF_BATCH and self._bytes < BYTES_OF_BATCH and is_recent
+
+
+class _Place:
+    """A chain that is being restored.
+
+    Attributes:
+        chain: with the progress that is returned so far.
+        reader: of its files.
+        pieces: that come next.
+    """
+
+    def __init__(self, chain: Chain, reader: FileReader) -> None:
+        self.chain = chain
+        self.files = reader
+        self.reader = ChainReader(chain, reader)
+        self.pieces = self.reader.pieces()
+        self.largest_hole = (0, 0)
+
+    def begin_again(self, progress: Progress) -> None:
+        """Read on after an error: an iterator that has failed looks as if it had ended."""
+        first = progress.first_open
+        kept = [file for file in self.chain.files if file.start >= first]
+        done = [file.modified_ms for file in self.chain.files if file.start < first]
+        before_ms = max([self.chain.before_ms, *done])
+        self.chain = self.chain._replace(
+            progress=progress, files=kept, before=self.chain.before + len(done), before_ms=before_ms
+        )
+        self.reader = ChainReader(self.chain, self.files)
+        self.pieces = self.reader.pieces()
+
+    def saw(self, piece: Piece) -> None:
+        """Remember the largest hole."""
+        hole = piece.largest_hole
+        if hole is not None and hole[1] - hole[0] > self.largest_hole[1] - self.largest_hole[0]:
+            self.largest_hole = hole
+
+
+class RestoreTask(SourceTask):
+    """Restores chains: each record keeps its partition, timestamp, key, value and headers."""
+
+    config_class: ClassVar[type[RestoreConfig]]
+    _file_systems: FileSystems | None = None
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """See `SourceTask`. Offsets are read again: an earlier attempt of this task may have committed some."""
+        typed = self.config_class.from_config(config)
+        self._typed = typed
+        self._file_systems = typed.file_systems(self.context.aws)
+        store = Store(self._file_systems.of(typed.root), typed.root)
+        chains = chains_of(config)
+        self._partitions = {one.topic_partition: partition_of(typed.root, one.topic_partition) for one in chains}
+        committed = self.context.offset_reader.offsets(self._partitions.values())
+        self._left: list[_Place] = []
+        for chain, offset in zip(chains, committed, strict=True):
+            place = _Place(chain, FileReader(store, typed.file_format, chain.topic_partition))
+            now = None if offset is None else Progress.of(offset)
+            if now is not None and now.topic_id == chain.progress.topic_id and now.position > chain.progress.position:
+                place.begin_again(now)
+            self._left.append(place)
+        self._left.reverse()
+        self._piece: Piece | None = None
+        self._joined = _Joined()
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        """The next records of one partition, as objects.
+
+        Raises:
+            UnavailableError, AccessError: a file cannot be read.
+        """
+        taken = self._take(RECORDS_AT_ONCE)
+        if taken is None:
+            return None
+        place, records, first_open, progress = taken
+        tp = place.chain.topic_partition
+        before = place.chain.progress
+        rows = zip(*(part.to_pylist() for part in _in_order(records)), records.offsets.tolist(), strict=True)
+        found = []
+        for stamp, key, value, headers, offset in rows:
+            at = place.reader.progress_at(before, offset + 1, min(first_open, offset + 1))
+            found.append(
+                SourceRecord(
+                    topic=self._typed.target_of(tp.topic),
+                    partition=tp.partition,
+                    key_schema=OPTIONAL_BYTES,
+                    key=key,
+                    value_schema=OPTIONAL_BYTES,
+                    value=value,
+                    timestamp=stamp,
+                    headers=tuple(_header(one) for one in headers),
+                    source_partition=self._partitions[tp],
+                    source_offset=(progress if offset + 1 == progress.position else at).to_offset(),
+                )
+            )
+        return found
+
+    def poll_columns(self) -> SourceColumns | None:
+        """The next records of one partition in columns; None if nothing is left.
+
+        Raises:
+            UnavailableError, AccessError: a file cannot be read.
+        """
+        taken = self._take(RECORDS_OF_COLUMNS)
+        if taken is None:
+            return None
+        place, records, _, progress = taken
+        tp = place.chain.topic_partition
+        headers = records.columns["headers"]
+        return SourceColumns(
+            topic=self._typed.target_of(tp.topic),
+            source_partition=self._partitions[tp],
+            source_offset=progress.to_offset(),
+            key_schema=OPTIONAL_BYTES,
+            keys=records.columns["key"],
+            value_schema=OPTIONAL_BYTES,
+            values=records.columns["value"],
+            timestamps=records.columns["timestamp"],
+            partition=tp.partition,
+            headers=headers if _has_any(headers) else None,  # type: ignore[arg-type]
+        )
+
+    def has_ended(self) -> bool:
+        """Whether every chain was returned to its planned end, or left out: seen by the poll after the last record."""
+        return not self._left and self._piece is None
+
+    def continues_batch(self) -> bool:
+        """See `JoiningSourceTask`: small files are joined."""
+        return not self.has_ended() and self._joined.is_small()
+
+    def commit(self) -> None:
+        """What was returned so far is committed."""
+        self._joined = _Joined()
+
+    def stop(self) -> None:
+        """See `SourceTask`."""
+        self._piece = None
+        self._left = []
+        if self._file_systems is not None:
+            self._file_systems.close()
+
+    def _take(self, most: int) -> tuple[_Place, Records, int, Progress] | None:
+        """The next records, at most `most`; with the first open file before them, and the progress after them."""
+        piece = self._current()
+        if piece is None:
+            return None
+        place = self._left[-1]
+        left = self.context.records_left
+        count = min(len(piece.records), most if left is None else min(most, max(1, left)))
+        records, progress = piece.records, piece.progress
+        if count < len(records):
+            records, rest = records.slice(0, count), records.slice(count, len(records))
+            position = int(records.offsets[-1]) + 1
+            first_open = min(piece.first_open, position)
+            progress = place.reader.progress_at(place.chain.progress, position, first_open)
+            self._piece = piece._replace(records=rest, missing=0, largest_hole=None)
+        else:
+            self._piece = None
+        self._joined.add(records)
+        self._count(place, records, piece)
+        place.chain = place.chain._replace(progress=progress)
+        return place, records, piece.first_open, progress
+
+    def _count(self, place: _Place, records: Records, piece: Piece) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        place.saw(piece)
+        if piece.missing:
+            self.context.count(_MISSING, piece.missing)
+        stamps = records.columns["timestamp"]
+        if stamps.null_count:
+            self.context.count(_OTHER_TIMES, stamps.null_count)
+        if place.chain.deletes_before_ms:
+            is_older: Any = pc.less(stamps, pa.scalar(place.chain.deletes_before_ms, pa.int64()))
+            if older := is_older.true_count:
+                self.context.count(_DELETED_SOON, older)
+
+    def _current(self) -> Piece | None:
+        """The piece whose records are returned now; None: there are no more."""
+        if self._piece is None:
+            self._look_ahead()
+        return self._piece
+
+    def _look_ahead(self) -> None:
+        """Read the next piece. A chain that cannot be restored further is left out, and the others go on."""
+        while self._piece is None and self._left:
+            place = self._left[-1]
+            tp = place.chain.topic_partition
+            try:
+                piece = next(place.pieces, None)
+                self._piece = None if piece is None else self._writable(place, piece)
+            except DataError as error:
+                self.context.leave_out(f"{tp} of the backup from offset {place.chain.progress.position} on", error)
+                self._end_chain()
+                continue
+            except BaseException:
+                place.begin_again(place.chain.progress)
+                raise
+            if self._piece is None:
+                self._end_chain()
+
+    def _end_chain(self) -> None:
+        place = self._left.pop()
+        start, end = place.largest_hole
+        if end - start > TOLD_HOLE:
+            tp = place.chain.topic_partition
+            self.context.note(f"The largest hole in the offsets of {tp} of the backup is [{start}, {end}).")
+
+    def _writable(self, place: _Place, piece: Piece) -> Piece:
+        """A piece whose records the client can write as they are, or as `accept.loss` allows.
+
+        Raises:
+            DataError: it cannot.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        tp, records = place.chain.topic_partition, piece.records
+        wrong = first_unwritable(records.columns["headers"])  # type: ignore[arg-type]
+        if wrong is not None:
+            raise DataError(
+                f"{tp}@{records.offsets[wrong[0]]} of the backup has a header whose name contains a zero byte"
+                f" ({wrong[1]!r}). Kafka's client would write a shorter name.",
+                code="restore.header_name",
+                suggestion="This partition can only be restored up to that record.",
+            )
+        stamps = records.columns["timestamp"]
+        is_good: Any = pc.is_in(pc.greater(stamps, pa.scalar(0, pa.int64())), pa.array([True]))
+        if pc.all(is_good).as_py():
+            return piece
+        if TIMESTAMP not in self._typed.accepted:
+            first = int(is_good.to_numpy(zero_copy_only=False).argmin())
+            raise DataError(
+                f"{tp}@{records.offsets[first]} of the backup has the timestamp {stamps[first].as_py()}, which Kafka's"
+                " client cannot write.",
+                code="restore.timestamp",
+                suggestion=f"{RestoreKeys.accepted}={TIMESTAMP} gives such records the time of the run.",
+            )
+        columns = {**records.columns, "timestamp": pc.if_else(is_good, stamps, pa.scalar(None, pa.int64()))}
+        return piece._replace(records=Records(records.offsets, columns))
+
+
+def _in_order(records: Records) -> Iterator[Any]:
+    return (records.columns[name] for name in ("timestamp", "key", "value", "headers"))
+
+
+def _has_any(headers: Any) -> bool:
+    import pyarrow.compute as pc
+
+    return bool(pc.sum(pc.list_value_length(headers)).as_py())
+
+
+def _header(one: Mapping[str, Any]) -> Header:
+    value = one["value"]
+    return Header(name_of(one["key"]), OPTIONAL_BYTES if value is None else BYTES, value)

@@ -1,0 +1,181 @@
+"""What a restore refuses before it writes anything, and what it leaves out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_connect.kafka.admin.topics import all_names
+from airflow_connect.kafka.clients.short_lived import admin_client
+from tests.integration.connectors.files.s3.objects import PARQUET_FORMAT
+from tests.support.copies.backups import TIME_MS, record, write_file
+from tests.support.copies.restore import LOCAL_SOURCE, Restore, restore_of, stored
+from tests.support.kafka_data import delete_topic
+
+pytestmark = pytest.mark.integration
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def restore(kafka: Any, tmp_path: Path, unique_name: str) -> Restore:
+    """A restore of a directory."""
+    config = {"connector.class": LOCAL_SOURCE, "store.url": str(tmp_path), "format.class": "ParquetFormat"}
+    return Restore(kafka.bootstrap, "t", unique_name, config)
+
+
+def backup(folder: Path, *numbers: int, partition: int = 0, **more: Any) -> Path:
+    records = [record(n, partition=partition, **more) for n in numbers]
+    return write_file(folder / "topics", records)
+
+
+def error(restore: Restore, **overrides: str) -> tuple[str, str]:
+    report = restore.try_run(**overrides)
+    assert report.status == "failed" and report.error is not None
+    return report.error["code"], report.error["message"]
+
+
+def test_topic_that_is_not_empty_is_refused(restore: Restore, make_topic: Any, produce: Any, tmp_path: Path) -> None:
+    backup(tmp_path, 0, 1)
+    restore.target = make_topic(1)
+    produce(restore.target, [(0, b"k", b"other", TIME_MS, [])])
+    code, message = error(restore)
+    assert code == "restore.target"
+    assert f"{restore.target} is not empty" in message and f"{restore.target}-0 [0, 1)" in message
+    assert restore.offsets() == {}
+    restore.run(**{"target.must_be": "any"})
+    assert [one.value for one in stored(restore.bootstrap, restore.target)] == [b"other", b"v", b"v"]
+
+
+def test_all_findings_come_at_once_and_nothing_is_created(restore: Restore, make_topic: Any, tmp_path: Path) -> None:
+    backup(tmp_path, 0, partition=2)
+    write_file(tmp_path / "topics", [record(0, topic="new")])
+    settings = {"message.timestamp.type": "LogAppendTime", "retention.ms": str(DAY_MS)}
+    restore.target = make_topic(1, settings)
+    code, message = error(restore, **{"topics": "t,new", "target.must_be": "resume"})
+    assert code == "restore.target"
+    for expected in ("4 findings", "has 1 partition, and the backup 3", "LogAppendTime", "nothing of t-2", "of new-0"):
+        assert expected in message
+    assert "new" not in all_names(admin_client({"bootstrap.servers": restore.bootstrap}))
+
+
+def test_records_that_kafka_would_delete_are_refused_unless_accepted(
+    restore: Restore, make_topic: Any, tmp_path: Path
+) -> None:
+    backup(tmp_path, 0, 1)
+    restore.target = make_topic(1, {"retention.ms": str(DAY_MS)})
+    code, message = error(restore)
+    assert (code, f"retention.ms={DAY_MS}" in message) == ("restore.target", True)
+    report = restore.run(**{"accept.loss": "retention"})
+    assert "Records that are older than their topic keeps them, and that Kafka deletes soon: 2." in report.notes
+
+
+def test_timestamps_that_the_topic_refuses(restore: Restore, make_topic: Any, tmp_path: Path) -> None:
+    backup(tmp_path, 0)
+    restore.target = make_topic(1, {"message.timestamp.before.max.ms": str(DAY_MS)})
+    assert f"message.timestamp.before.max.ms={DAY_MS}" in error(restore)[1]
+
+
+def test_timestamp_that_cannot_be_written_leaves_its_partition_out(restore: Restore, tmp_path: Path) -> None:
+    backup(tmp_path, 0, 1, partition=0)
+    write_file(tmp_path / "topics", [record(0, partition=1), record(1, partition=1, timestamp=0)])
+    report = restore.try_run()
+    assert report.status == "failed" and report.error is not None
+    assert "t-1@1 of the backup has the timestamp 0" in str(report.error["message"])
+    assert [one.partition for one in stored(restore.bootstrap, restore.target)] == [0, 0]
+    report = restore.run(**{"accept.loss": "timestamp"})
+    assert report.records == 2
+    assert any("accept.loss=timestamp): 1" in note for note in report.notes)
+
+
+def test_header_name_with_a_zero_byte_leaves_its_partition_out(restore: Restore, tmp_path: Path) -> None:
+    backup(tmp_path, 0, headers=[{"key": b"a\0b", "value": None}])
+    code, message = error(restore)
+    assert "t-0@0 of the backup has a header whose name contains a zero byte" in message
+    assert code
+
+
+def test_topic_that_was_recreated_or_deleted_is_refused(restore: Restore, make_topic: Any, tmp_path: Path) -> None:
+    backup(tmp_path, 0)
+    restore.run()
+    backup(tmp_path, 1)
+    delete_topic(restore.bootstrap, restore.target)
+    assert "does not exist any more" in error(restore)[1]
+    restore.config["topic.rename"] = f"t:{make_topic(1)}"
+    assert "were restored to" in error(restore)[1]
+
+
+def test_changed_file_fails_its_partition_and_no_other(restore: Restore, tmp_path: Path) -> None:
+    backup(tmp_path, 0, partition=0)
+    path = backup(tmp_path, 0, partition=1)
+    path.write_bytes(path.read_bytes()[:-9])
+    (tmp_path / "topics" / "t" / "notes.txt").write_text("foreign")
+    report = restore.try_run()
+    assert report.status == "failed" and report.error is not None
+    assert "cannot be read" in str(report.error["message"])
+
+
+def test_damaged_later_file_leaves_its_partition_out(restore: Restore, tmp_path: Path) -> None:
+    backup(tmp_path, 0, partition=0)
+    backup(tmp_path, 0, partition=1)
+    path = backup(tmp_path, 1, 2, partition=1)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9])
+    (tmp_path / "topics" / "t" / "notes.txt").write_text("foreign")
+    report = restore.try_run()
+    assert report.status == "failed" and report.error is not None
+    assert path.name in str(report.error["message"])
+    assert any("notes.txt" in note for note in report.notes)
+    assert [one.partition for one in stored(restore.bootstrap, restore.target)] == [0, 1]
+    path.write_bytes(whole)
+    assert restore.run().records == 2
+
+
+def test_nothing_to_restore_is_an_error(restore: Restore, tmp_path: Path) -> None:
+    (tmp_path / "topics").mkdir()
+    code, message = error(restore)
+    assert code == "restore.nothing"
+    assert f"{tmp_path}/topics holds no file of topic t" in message
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"transforms": "r", "transforms.r.type": "org.apache.kafka.connect.transforms.RegexRouter",
+          "transforms.r.regex": "a", "transforms.r.replacement": "b"}, "topic.rename"),
+        ({"value.converter": "org.apache.kafka.connect.json.JsonConverter"}, "change the bytes"),
+    ],
+    ids=["transforms", "converter"],
+)  # fmt: skip
+def test_what_would_change_records_is_refused(
+    restore: Restore, tmp_path: Path, change: dict[str, str], words: str
+) -> None:
+    backup(tmp_path, 0)
+    report = restore.try_run(**change)
+    assert report.status == "failed" and report.error is not None
+    assert words in f"{report.error['message']} {report.error['suggestion']}"
+
+
+def test_object_that_changes_during_a_run_is_an_error_with_both_etags(
+    kafka: Any, make_topic: Any, produce: Any, make_sink: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow_connect.connectors.restore.task import RestoreTask
+
+    topic = make_topic(1)
+    produce(topic, [(0, b"k", b"v", TIME_MS, [])])
+    sink = make_sink(topic, **{"store.kafka.records": "true", "flush.size": "10", "format.class": PARQUET_FORMAT})
+    sink.run()
+    client, (key,) = sink.s3.client(), sink.keys()
+    before = client.head_object(Bucket=sink.bucket, Key=key)["ETag"].strip('"')
+    start = RestoreTask.start
+
+    def change_then_start(self: RestoreTask, config: Any) -> None:
+        client.put_object(Bucket=sink.bucket, Key=key, Body=b"other")
+        start(self, config)
+
+    monkeypatch.setattr(RestoreTask, "start", change_then_start)
+    report = restore_of(sink, f"{topic}-restored").try_run()
+    after = client.head_object(Bucket=sink.bucket, Key=key)["ETag"].strip('"')
+    assert report.status == "failed" and report.error is not None
+    assert f"ETag {before}" in str(report.error["message"]) and f"ETag {after}" in str(report.error["message"])
