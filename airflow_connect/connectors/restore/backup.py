@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.connectors.files.shared.publishing.backup_document import RUNS
 from airflow_connect.counting import counted, names
 from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS
@@ -77,6 +78,13 @@ class FileNames:
         file = BackupFile(name, found.size, found.modified_ms, found.nanoseconds, found.identity, start, end)
         return TopicPartition(topic, int(parts["partition"])), file
 
+    def document(self, found: FoundFile) -> BackupFile | None:
+        """A file of `BackupDocuments`; None if its name is another."""
+        name = found.name.removeprefix(self._prefix)
+        if not (name.startswith(f"{RUNS}/") and name.endswith(".json")):
+            return None
+        return BackupFile(name, found.size, found.modified_ms, found.nanoseconds, found.identity, 0)
+
 
 @dataclass(slots=True)
 class Backup:
@@ -87,12 +95,14 @@ class Backup:
         others: files with other names.
         shown: some of them.
         unfinished: temporary files of sinks.
+        documents: that sinks have written beside the records, one for each of their runs.
     """
 
     chains: dict[TopicPartition, list[BackupFile]] = field(default_factory=dict)
     others: int = 0
     shown: list[str] = field(default_factory=list)
     unfinished: int = 0
+    documents: list[BackupFile] = field(default_factory=list)
 
     @classmethod
     def of(cls, listed: Iterable[FoundFile], grammar: FileNames, selects: Callable[[str], bool]) -> Backup:
@@ -110,6 +120,8 @@ class Backup:
                     backup.chains.setdefault(read[0], []).append(read[1])
             elif f"/{TEMPORARY}/" in found.name:
                 backup.unfinished += 1
+            elif document := grammar.document(found):
+                backup.documents.append(document)
             else:
                 backup.others += 1
                 if len(backup.shown) < SHOWN:

@@ -16,6 +16,7 @@ from airflow_connect.connectors.restore.config import (
     RestoreConfig,
     S3RestoreConfig,
 )
+from airflow_connect.connectors.restore.documents import Documents
 from airflow_connect.connectors.restore.keys import RestoreKeys
 from airflow_connect.connectors.restore.plan import chains_left
 from airflow_connect.connectors.restore.progress import Progress, partition_of, topic_partition_of
@@ -189,6 +190,10 @@ class RestoreConnector(SourceConnector):
         by_topic: dict[str, list[Chain]] = {}
         for chain in chains:
             by_topic.setdefault(chain.topic, []).append(chain)
+        documents = Documents(self._store, backup.documents)
+        originals = documents.facts_of(by_topic)
+        for note in documents.notes:
+            self.context.note(note)
         found: dict[str, Wanted] = {}
         for topic, its in by_topic.items():
             target = self._typed.target_of(topic)
@@ -201,7 +206,9 @@ class RestoreConnector(SourceConnector):
                 )
             numbers = [tp.partition for tp in (*backup.chains, *known) if tp.topic == topic]
             progress = {number: known.get(TopicPartition(topic, number)) for number in sorted(set(numbers))}
-            found[target] = Wanted(topic, max(numbers) + 1, progress, self._oldest(its))
+            original = originals.get(topic)
+            partitions = max(max(numbers) + 1, 0 if original is None else original.partitions)
+            found[target] = Wanted(topic, partitions, progress, self._oldest(its), original)
         return found
 
     def _oldest(self, chains: Sequence[Chain]) -> int | None:

@@ -196,7 +196,8 @@ class RestoreKeys(TypedConfig):
     replication = _TARGET.medium.short(
         "target.replication.factor",
         -1,
-        "Replication factor of topics that are created; -1: the broker's default.",
+        "Replication factor of topics that are created; -1: that of the original, or the broker's default if no"
+        " document of the backup has it.",
     )
     accepted = _TARGET.medium.words(
         "accept.loss",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from airflow_connect.api.cluster_facts import TopicFacts
 from airflow_connect.api.offsets import TopicPartition, is_other_topic
 from airflow_connect.connectors.restore.keys import ANY, RESUME, RETENTION, TIMESTAMP, RestoreKeys
 from airflow_connect.connectors.restore.progress import Progress
@@ -19,6 +20,13 @@ from airflow_connect.kafka.clients.short_lived import Admin
 TIMESTAMP_TYPE, BEFORE_MAX, RETENTION_MS = "message.timestamp.type", "message.timestamp.before.max.ms", "retention.ms"
 OF_NEW_TOPIC = {TIMESTAMP_TYPE: "CreateTime", RETENTION_MS: "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 """Settings of a topic that is created: none of them deletes or changes a restored record."""
+_DEFAULTS = {
+    TIMESTAMP_TYPE: "CreateTime",
+    RETENTION_MS: "604800000",
+    "retention.bytes": "-1",
+    "cleanup.policy": "delete",
+}
+"""Kafka's, for settings that a document does not have."""
 SHOWN = 20
 
 
@@ -30,12 +38,14 @@ class Wanted(NamedTuple):
         partitions: as far as the backup's files show it.
         chains: what is committed, by partition; None: nothing.
         oldest_ms: timestamp of the oldest record that was looked at; None: unknown.
+        original: the topic that was backed up; None: no document of the backup has it.
     """
 
     topic: str
     partitions: int
     chains: Mapping[int, Progress | None]
     oldest_ms: int | None
+    original: TopicFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,26 +94,25 @@ class Targets:
             )
 
     def create(self, missing: Mapping[str, Wanted]) -> list[str]:
-        """Create topics; returns sentences about them."""
-        for target, one in missing.items():
+        """Create topics like their originals, except for what would delete records; returns sentences about them."""
+        notes = []
+        for target, one in sorted(missing.items()):
+            original = {} if one.original is None else dict(one.original.settings)
+            replicas = self.replication
+            if replicas < 0 and one.original is not None:
+                replicas = one.original.replication_factor
             new_topics.create(
                 self.admin,
                 target,
                 one.partitions,
-                self.replication,
-                OF_NEW_TOPIC,
+                replicas,
+                {**original, **OF_NEW_TOPIC},
                 config_path=RestoreKeys.replication.name,
             )
             new_topics.wait_until_visible(self.admin, target)
-        if not missing:
-            return []
-        made = names((f"{target} ({plural(one.partitions, 'partition')})" for target, one in missing.items()), SHOWN)
-        settings = ", ".join(f"{name}={value}" for name, value in OF_NEW_TOPIC.items())
-        note = (
-            f"Created {made}, with as many partitions as the files of the backup show, and with {settings}, so that"
-            " nothing of the backup is deleted. Set what the original topics had when everything is restored."
-        )
-        return [note]
+            notes.append(_told(target, one, original))
+        shown, rest = notes[:SHOWN], notes[SHOWN:]
+        return [*shown, *([f"{plural(len(rest), 'more topic')} were created in the same way."] if rest else [])]
 
     def retention_cuts(self, there: Mapping[str, TopicInfo]) -> dict[str, int]:
         """By topic, the timestamp before which records are deleted soon; 0: no record is."""
@@ -172,6 +181,22 @@ class Targets:
                 f" Kafka deletes such records soon after they are restored. Set {RETENTION_MS}=-1 for now, or"
                 f" {RestoreKeys.accepted}={RETENTION}."
             )
+
+
+def _told(target: str, wanted: Wanted, original: Mapping[str, str]) -> str:
+    """The sentence about a topic that was created."""
+    made = f"Created {target} with {plural(wanted.partitions, 'partition')}"
+    if wanted.original is None:
+        source = "as many as the files of the backup show, because no document of the backup has the topic"
+        held, after = ", ".join(f"{name}={value}" for name, value in OF_NEW_TOPIC.items()), "what the original had"
+        return f"{made}, {source}, and with {held}, so that nothing is deleted. Set {after} when all is restored."
+    changed = {name: value for name, value in OF_NEW_TOPIC.items() if original.get(name, _DEFAULTS[name]) != value}
+    later = ", ".join(f"{name}={original.get(name, _DEFAULTS[name])}" for name in changed)
+    like = f"{made} and the settings of {wanted.topic} when it was backed up"
+    if not changed:
+        return f"{like}."
+    held = ", ".join(f"{name}={value}" for name, value in changed.items())
+    return f"{like}, but {held}, so that nothing is deleted. Set {later} when all is restored."
 
 
 def _cut(settings: Mapping[str, str], now_ms: int) -> int:

@@ -12,6 +12,7 @@ from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.spec import RunSpec
 from tests.support.copies.s3 import InProcessEngine
 from tests.support.servers.rest import STRINGS, worker_of
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -53,4 +54,4 @@ def test_runs_that_copy_find_nothing_or_fail_leave_no_threads(
     before = threads()
     for _ in range(2):
         every_kind()
-    assert threads() <= before
+    wait_until(lambda: threads() <= before, "the threads of closed clients have ended")

@@ -166,7 +166,7 @@ def test_object_that_changes_during_a_run_is_an_error_with_both_etags(
     produce(topic, [(0, b"k", b"v", TIME_MS, [])])
     sink = make_sink(topic, **{"store.kafka.records": "true", "flush.size": "10", "format.class": PARQUET_FORMAT})
     sink.run()
-    client, (key,) = sink.s3.client(), sink.keys()
+    client, (key,) = sink.s3.client(), [key for key in sink.keys() if "+runs" not in key]  # noqa: SIM118 (no dict)
     before = client.head_object(Bucket=sink.bucket, Key=key)["ETag"].strip('"')
     start = RestoreTask.start
 

@@ -1,0 +1,127 @@
+"""What the sink has written beside a backup: for each of its runs the settings of topics and the offsets of groups.
+
+Written by `airflow_connect.connectors.files.shared.publishing.backup_document`; the newest document that names a topic
+counts. One that cannot be read does not keep records from being restored: it is named, and an older one is used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_connect.api.cluster_facts import TopicFacts
+from airflow_connect.connectors.restore.backup import BackupFile
+from airflow_connect.connectors.restore.read.opening import Store
+from airflow_connect.counting import plural
+from airflow_connect.errors import DataError
+
+VERSION = 1
+MOST_READ = 50
+"""Documents that are looked through for a topic, newest first: it may have been deleted before the last runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunDocument:
+    """What a run of the sink has found in the cluster.
+
+    Attributes:
+        name: of the file, below the root of the backup.
+        written_ms: when, milliseconds since the epoch.
+        topics: that the sink consumes.
+        groups: for each consumer group its offsets: topic, partition, offset, metadata.
+    """
+
+    name: str
+    written_ms: int
+    topics: Mapping[str, TopicFacts]
+    groups: Mapping[str, Sequence[tuple[str, int, int, str]]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, name: str, data: bytes) -> RunDocument:
+        """The document in a file.
+
+        Raises:
+            ValueError: it is none, or one of a newer release.
+        """
+        try:
+            found = json.loads(data)
+            if found["v"] != VERSION:
+                raise ValueError(f"its version is {found['v']!r}, and this release reads version {VERSION}")
+            return cls(
+                name=name,
+                written_ms=int(found["written_ms"]),
+                topics={topic: _facts(one) for topic, one in found["topics"].items()},
+                groups={
+                    group: [
+                        (str(topic), int(number), int(offset), str(text)) for topic, number, offset, text in offsets
+                    ]
+                    for group, offsets in found["groups"].items()
+                },
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"it has not the form of such a document: {error}") from error
+
+
+def _facts(found: Mapping[str, Any]) -> TopicFacts:
+    settings = {str(name): str(value) for name, value in found["settings"].items()}
+    return TopicFacts(str(found["id"]), int(found["partitions"]), int(found["replication_factor"]), settings)
+
+
+class Documents:
+    """The documents of a backup, newest first.
+
+    Attributes:
+        notes: sentences about those that could not be read.
+    """
+
+    def __init__(self, store: Store, files: Sequence[BackupFile]) -> None:
+        """`files`: as they were listed."""
+        self._store = store
+        self._files = sorted(files, key=lambda file: (file.name.rpartition("/")[2], file.modified_ms), reverse=True)
+        self._read: list[RunDocument] = []
+        self._next = 0
+        self.notes: list[str] = []
+
+    def __iter__(self) -> Iterator[RunDocument]:
+        """Those that can be read, newest first; read when they are needed.
+
+        Raises:
+            UnavailableError, AccessError: the store does not answer, or refuses.
+        """
+        at = 0
+        while True:
+            while at >= len(self._read) and self._next < len(self._files):
+                self._read_next()
+            if at >= len(self._read):
+                return
+            yield self._read[at]
+            at += 1
+
+    def facts_of(self, topics: Collection[str]) -> dict[str, TopicFacts]:
+        """What the newest document with each topic says about it; topics that none of them has are missing."""
+        found: dict[str, TopicFacts] = {}
+        for number, document in enumerate(self):
+            found |= {topic: facts for topic, facts in document.topics.items() if topic not in found}
+            if number + 1 >= MOST_READ or found.keys() >= set(topics):
+                break
+        return {topic: facts for topic, facts in found.items() if topic in topics}
+
+    def newest(self) -> RunDocument | None:
+        """The newest document; None if there is none."""
+        return next(iter(self), None)
+
+    def _read_next(self) -> None:
+        file = self._files[self._next]
+        self._next += 1
+        try:
+            content = self._store.open(file)
+            try:
+                self._read.append(RunDocument.read(file.name, content.read()))
+            finally:
+                content.close()
+        except (DataError, ValueError) as error:
+            reason = error.message if isinstance(error, DataError) else f"{error}."
+            left = plural(len(self._files) - self._next, "older one")
+            self.notes.append(f"{self._store.full_name(file)} cannot be used: {reason} There are {left}.")

@@ -1,0 +1,60 @@
+"""Topics that a restore creates are like their originals, as the documents of the backup tell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_connect.kafka.admin.cluster_facts import AskedCluster
+from tests.integration.connectors.files.s3.objects import PARQUET_FORMAT
+from tests.support.copies.backups import TIME_MS, record, write_file
+from tests.support.copies.restore import LOCAL_SOURCE, Restore, restore_of, stored
+
+pytestmark = pytest.mark.integration
+
+
+def document(topic: str, *, partitions: int, settings: dict[str, str], version: int = 1) -> str:
+    facts = {"id": "x" * 22, "partitions": partitions, "replication_factor": 1, "settings": settings}
+    return json.dumps({"v": version, "written_ms": TIME_MS, "topics": {topic: facts}, "groups": {}})
+
+
+def test_topic_is_created_like_its_original(kafka: Any, make_topic: Any, produce: Any, make_sink: Any) -> None:
+    settings = {"cleanup.policy": "compact", "retention.ms": "3600000", "max.message.bytes": "2000000"}
+    topic = make_topic(4, settings)
+    produce(topic, [(0, b"k", b"v", TIME_MS, [])])
+    sink = make_sink(topic, **{"store.kafka.records": "true", "format.class": PARQUET_FORMAT})
+    sink.run()
+    target = f"{topic}-restored"
+
+    report = restore_of(sink, target).run()
+
+    facts = AskedCluster({"bootstrap.servers": kafka.bootstrap}).topics([target])[target]
+    assert (facts.partitions, facts.settings["max.message.bytes"]) == (4, "2000000")
+    assert (facts.settings["cleanup.policy"], facts.settings["retention.ms"]) == ("delete", "-1")
+    (note,) = (note for note in report.notes if note.startswith(f"Created {target}"))
+    assert note.endswith("Set retention.ms=3600000, cleanup.policy=compact when all is restored.")
+    assert not [note for note in report.notes if "with other names" in note or "+runs" in note]
+
+
+def test_newest_document_that_can_be_read_counts(kafka: Any, tmp_path: Path, unique_name: str) -> None:
+    write_file(tmp_path / "topics", [record(0)])
+    folder = tmp_path / "topics" / "+runs" / "sink"
+    folder.mkdir(parents=True)
+    (folder / "20261127T000001-aaaaaa.json").write_text(document("t", partitions=5, settings={}))
+    settings = {"segment.ms": "7000000"}
+    (folder / "20261127T000002-aaaaaa.json").write_text(document("t", partitions=3, settings=settings))
+    (folder / "20261127T000003-aaaaaa.json").write_text(document("t", partitions=9, settings={}, version=2))
+    (folder / "20261127T000004-aaaaaa.json").write_text("{")
+    config = {"connector.class": LOCAL_SOURCE, "store.url": str(tmp_path), "format.class": "ParquetFormat"}
+    restore = Restore(kafka.bootstrap, "t", unique_name, config)
+
+    report = restore.run()
+
+    facts = AskedCluster({"bootstrap.servers": kafka.bootstrap}).topics([restore.target])[restore.target]
+    assert (facts.partitions, facts.settings["segment.ms"]) == (3, "7000000")
+    told = [note for note in report.notes if "cannot be used" in note]
+    assert ["000004-aaaaaa.json" in told[0], "its version is 2" in told[1]] == [True, True]
+    assert [one.value for one in stored(restore.bootstrap, restore.target)] == [b"v"]
