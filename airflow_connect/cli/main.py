@@ -11,7 +11,7 @@ from types import ModuleType
 
 from airflow_connect import __version__
 from airflow_connect.cli.blocks import line
-from airflow_connect.cli.commands import dlq, driver_service, mirror, plan, standalone, validate, worker
+from airflow_connect.cli.commands import dlq, driver_service, mirror, plan, restore, standalone, validate, worker
 from airflow_connect.cli.control import connectors, loggers, migrate, offsets, plugins, tasks, topics
 from airflow_connect.cli.demo import command as demo
 from airflow_connect.cli.inputs import sentence
@@ -27,7 +27,7 @@ COMMANDS: tuple[ModuleType, ...] = (
     *(standalone, worker, mirror, plan, validate),
     *(connectors, offsets, tasks, topics, plugins, loggers),
     *(status, runs, files, inspect, lint, doctor),
-    *(replay, dlq, migrate),
+    *(replay, dlq, restore, migrate),
     *(driver_service, demo),
 )
 DESCRIPTION = "Kafka Connect's connectors as bounded, exactly-once runs."

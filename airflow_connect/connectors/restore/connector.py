@@ -17,6 +17,7 @@ from airflow_connect.connectors.restore.config import (
     S3RestoreConfig,
 )
 from airflow_connect.connectors.restore.documents import Documents
+from airflow_connect.connectors.restore.groups.step import Restored
 from airflow_connect.connectors.restore.keys import RestoreKeys
 from airflow_connect.connectors.restore.plan import chains_left
 from airflow_connect.connectors.restore.progress import Progress, partition_of, topic_partition_of
@@ -119,6 +120,20 @@ class RestoreConnector(SourceConnector):
         if self._file_systems is None:
             raise InternalError("The connector was not started.")
         return Store(self._file_systems.of(self._typed.root), self._typed.root)
+
+    def restored(self, config: Mapping[str, str], offsets: Iterable[tuple[SourcePartition, SourceOffset]]) -> Restored:
+        """The backup, and what is restored of it; to be called instead of `start`, and followed by `stop`.
+
+        Args:
+            config: of the connector.
+            offsets: that are committed.
+        """
+        self._typed = self.read_config(config)
+        self._file_systems = self._typed.file_systems({})
+        grammar = FileNames(self._typed.root, self._typed.file_delim, _EXTENSIONS[self._typed.file_format])
+        listed = self._store.files.walk(f"{self._typed.root}/", recursive=True)
+        backup = Backup.of(listed, grammar, self._typed.selects)
+        return Restored(self._typed, self._store, backup, self._known(offsets))
 
     def _known(self, offsets: Iterable[tuple[SourcePartition, SourceOffset]]) -> dict[TopicPartition, Progress]:
         """What is committed for the chosen topics of this backup."""

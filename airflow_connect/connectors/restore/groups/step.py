@@ -1,0 +1,261 @@
+"""Sets the offsets of consumer groups in restored topics: a step of its own, which can be repeated.
+
+The offsets come from a document that a run of the sink has written. Each is translated by reading backup and topic side
+by side (`matching`), and never beyond what was restored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.offsets import OffsetRange, TopicPartition, is_other_topic
+from airflow_connect.connectors.restore.backup import Backup, BackupFile
+from airflow_connect.connectors.restore.documents import RunDocument
+from airflow_connect.connectors.restore.groups.matching import Matching
+from airflow_connect.connectors.restore.keys import TIMESTAMP
+from airflow_connect.connectors.restore.progress import Progress
+from airflow_connect.connectors.restore.read.chain import ChainReader, FileReader
+from airflow_connect.connectors.restore.read.opening import Store
+from airflow_connect.connectors.restore.read.records import Records
+from airflow_connect.connectors.restore.work import Chain
+from airflow_connect.counting import names
+from airflow_connect.errors import ConnectError, OffsetError
+from airflow_connect.kafka.admin import consumer_group, watermarks
+from airflow_connect.kafka.admin.consumer_group import Committed
+from airflow_connect.kafka.admin.topics import all_names, resolve_topics
+from airflow_connect.kafka.clients.settings import READ_COMMITTED
+from airflow_connect.kafka.clients.short_lived import Admin
+from airflow_connect.kafka.reading.batch_reader import RangeReader
+from airflow_connect.kafka.reading.message_headers import no_headers
+
+if TYPE_CHECKING:
+    from airflow_connect.connectors.restore.config import RestoreConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A backup, and what is restored of it.
+
+    Attributes:
+        typed: configuration of the restore.
+        store: of the backup.
+        backup: its files.
+        progress: committed for each partition of the backup.
+    """
+
+    typed: RestoreConfig
+    store: Store
+    backup: Backup
+    progress: Mapping[TopicPartition, Progress]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOffset:
+    """An offset of a group in a partition.
+
+    Attributes:
+        group: its name.
+        original: the partition that was backed up.
+        offset: committed there when the document was written.
+        restored: the partition of the restored topic.
+        new_offset: what is to be committed there; None: it cannot be told.
+        metadata: that the group had stored with it.
+        note: what is special about it, a clause; "": nothing.
+        is_done: whether the group has this offset already.
+    """
+
+    group: str
+    original: TopicPartition
+    offset: int
+    restored: TopicPartition
+    new_offset: int | None
+    metadata: str
+    note: str = ""
+    is_done: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return {
+            "group": self.group,
+            "topic": self.original.topic,
+            "partition": self.original.partition,
+            "offset": self.offset,
+            "restoredTopic": self.restored.topic,
+            "newOffset": self.new_offset,
+            "note": self.note,
+            "isDone": self.is_done,
+        }
+
+
+@dataclass(slots=True)
+class GroupOffsets:
+    """What the step has found, and done.
+
+    Attributes:
+        document: name of the document.
+        offsets: by group and partition.
+        failures: by group, why its offsets were not set.
+        notes: sentences.
+    """
+
+    document: str
+    offsets: list[GroupOffset] = field(default_factory=list)
+    failures: dict[str, ConnectError] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def translate(
+    restored: Restored, document: RunDocument, selects: Callable[[str], bool], admin: Admin, consumer: Mapping[str, Any]
+) -> GroupOffsets:
+    """Find the offsets that groups have to get; changes nothing.
+
+    Args:
+        restored: what was restored.
+        document: with the offsets of groups in the cluster that was backed up.
+        selects: whether a group is wanted.
+        admin: of the cluster of the restored topics.
+        consumer: settings of a consumer there.
+
+    Raises:
+        OffsetError: a topic is not the one that was restored.
+        DataError: a topic holds other records than the backup, or a file cannot be read.
+        ConnectError: Kafka or the store refused, or does not answer.
+    """
+    found = GroupOffsets(document.name)
+    wanted: dict[TopicPartition, list[tuple[str, int, str]]] = {}
+    absent: set[TopicPartition] = set()
+    for group, offsets in sorted(document.groups.items()):
+        for topic, number, offset, metadata in offsets if selects(group) else ():
+            tp = TopicPartition(topic, number)
+            if restored.typed.selects(topic) and tp in restored.progress:
+                wanted.setdefault(tp, []).append((group, offset, metadata))
+            elif restored.typed.selects(topic):
+                absent.add(tp)
+    if absent:
+        found.notes.append(f"Nothing of {names(sorted(absent))} was restored, so no group gets an offset there.")
+    _refuse_other_topics(restored, wanted, admin)
+    for tp, entries in sorted(wanted.items()):
+        found.offsets += _of_partition(restored, tp, entries, admin, consumer)
+    found.offsets.sort(key=lambda one: (one.group, one.original))
+    return found
+
+
+def _refuse_other_topics(restored: Restored, wanted: Mapping[TopicPartition, object], admin: Admin) -> None:
+    targets = {restored.progress[tp].target: restored.progress[tp].topic_id for tp in wanted}
+    there = set(all_names(admin))
+    now = resolve_topics(admin, [target for target in sorted(targets) if target in there], None)
+    for target, topic_id in sorted(targets.items()):
+        if target not in now or is_other_topic(topic_id, now[target].topic_id):
+            state = "does not exist any more" if target not in now else "was recreated"
+            raise OffsetError(
+                f"{target} {state} since records were restored to it.",
+                code="restore.other_topic",
+                suggestion="Restore it again, with the connector's offsets deleted; then set the offsets of groups.",
+            )
+
+
+def _of_partition(
+    restored: Restored,
+    tp: TopicPartition,
+    entries: Sequence[tuple[str, int, str]],
+    admin: Admin,
+    consumer: Mapping[str, Any],
+) -> Iterator[GroupOffset]:
+    progress = restored.progress[tp]
+    target = TopicPartition(progress.target, tp.partition)
+    low = watermarks.earliest_offsets(admin, [target])[target]
+    end = watermarks.latest_offsets(admin, [target], READ_COMMITTED)[target]
+    matching = Matching(target, compares_times=TIMESTAMP not in restored.typed.accepted)
+    capped = [min(offset, progress.position) for _, offset, _ in entries]
+    originals = _originals(restored, tp, progress.position)
+    offsets = matching.translated(
+        capped, originals, _copies(consumer, OffsetRange(target.topic, target.partition, low, end))
+    )
+    for (group, offset, metadata), at in zip(entries, capped, strict=True):
+        new = offsets[at]
+        note = ""
+        if offset > progress.position:
+            note = f"it was {offset - progress.position} offsets ahead of what is restored"
+        if new is None:
+            new = low if matching.after is None else matching.after
+        yield GroupOffset(group, tp, offset, target, new, metadata, note)
+
+
+def _originals(restored: Restored, tp: TopicPartition, position: int) -> Iterator[Records]:
+    """The restored records of the backup, in order."""
+    import numpy as np
+
+    files: list[BackupFile] = [file for file in restored.backup.chains.get(tp, []) if file.start < position]
+    if not files:
+        return
+    first = files[0].start
+    chain = Chain(tp.topic, tp.partition, Progress(first, first), files)
+    reader = FileReader(restored.store, restored.typed.file_format, tp)
+    for piece in ChainReader(chain, reader).pieces():
+        count = int(np.searchsorted(piece.records.offsets, position))
+        yield _comparable(piece.records.slice(0, count))
+        if count < len(piece.records):
+            return
+
+
+def _copies(consumer: Mapping[str, Any], wanted: OffsetRange) -> Iterator[Records]:
+    """The records of a partition, in order."""
+    import pyarrow as pa
+
+    if wanted.start >= wanted.end:
+        return
+    settings = {**consumer, "isolation.level": READ_COMMITTED}
+    for batch in RangeReader(settings, [wanted]).columns():
+        headers = batch.headers()
+        columns: dict[str, Any] = {
+            "timestamp": pa.array(batch.timestamps, pa.int64()),
+            "key": batch.keys,
+            "value": batch.values,
+            "headers": no_headers(len(batch)) if headers is None else headers,
+        }
+        yield _comparable(Records(batch.offsets, columns))
+
+
+def _comparable(records: Records) -> Records:
+    """The same with columns of types that can be compared."""
+    import pyarrow as pa
+
+    large = {name: records.columns[name].cast(pa.large_binary()) for name in ("key", "value")}
+    return replace(records, columns={**records.columns, **large})
+
+
+def apply(found: GroupOffsets, admin: Admin, *, overwrite: bool) -> None:
+    """Set the offsets of each group; a group that cannot be set is named in `failures`, and the others go on.
+
+    Args:
+        found: what `translate` has returned; offsets that are set are marked in it.
+        admin: of the cluster.
+        overwrite: whether a group may have another offset in a restored topic already.
+    """
+    for group in sorted({one.group for one in found.offsets}):
+        own = [one for one in found.offsets if one.group == group]
+        try:
+            _apply_to(group, own, admin, overwrite=overwrite)
+        except ConnectError as error:
+            found.failures[group] = error
+            continue
+        found.offsets = [replace(one, is_done=True) if one.group == group else one for one in found.offsets]
+
+
+def _apply_to(group: str, wanted: Sequence[GroupOffset], admin: Admin, *, overwrite: bool) -> None:
+    new = {one.restored: Committed(one.new_offset, one.metadata) for one in wanted if one.new_offset is not None}
+    known = consumer_group.read_committed(admin, group, new)
+    left = {tp: committed for tp, committed in new.items() if known.get(tp) != committed}
+    others = sorted(tp for tp in left if tp in known and known[tp].offset != left[tp].offset)
+    if others and not overwrite:
+        shown = names(f"{tp} {known[tp].offset} (translated: {left[tp].offset})" for tp in others)
+        raise OffsetError(
+            f"Group {group} has committed other offsets already: {shown}.",
+            code="restore.group_has_offsets",
+            suggestion="If consumers have not used the restored topics yet, allow it with --overwrite.",
+        )
+    if left:
+        consumer_group.ensure_no_live_members(admin, group)
+        consumer_group.alter_offsets(admin, group, left)
