@@ -85,7 +85,7 @@ class Mirrors:
 
     def check(self, name: str, load: Load) -> tuple[int, str]:
         """Bytes of the copy, and what is wrong with it; the copy is removed, and MirrorMaker 2 makes one, too."""
-        found = _checked(self._target.bootstrap, f"{name}.{load.topic}", load)
+        found = checked(self._target.bootstrap, f"{name}.{load.topic}", load)
         delete_topic(self._target.bootstrap, f"{name}.{load.topic}")
         return found
 
@@ -105,7 +105,7 @@ class Mirrors:
                 worker.rest.create(alias, config)
                 first, last = self._copied_at(topic, load)
             cpu = cpu_seconds(worker.pid) - cpu
-        _, problem = _checked(self._target.bootstrap, topic, load)
+        _, problem = checked(self._target.bootstrap, topic, load)
         delete_topic(self._target.bootstrap, topic)
         rate, per_million = load.records / max(last - first, 0.001), cpu / load.records * 1e6
         print(
@@ -140,7 +140,7 @@ class Mirrors:
         raise RuntimeError(f"MirrorMaker 2 has copied {written} of {load.records} records in {_LONGEST_S:.0f} s.")
 
 
-def _checked(bootstrap: str, topic: str, load: Load) -> tuple[int, str]:
+def checked(bootstrap: str, topic: str, load: Load) -> tuple[int, str]:
     """Bytes of the values, and what is wrong: every partition must hold its records in the order of their ids."""
     following = list(range(load.partitions))
     size, open_partitions = 0, set(range(load.partitions))

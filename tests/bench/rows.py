@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from tests.bench import database_sinks, database_sources, mirrors, search, sources
+from tests.bench import database_sinks, database_sources, mirrors, restores, search, sources
 from tests.bench.database_sources import TableRows
 from tests.bench.sources import LogLines
 from tests.bench.topics import SCHEMA, Load
@@ -91,7 +91,7 @@ class Row:
         config: connector keys beyond those that all rows share.
         cold: a driver process of its own, started for this run, instead of a session that has copied before.
         store: where the copy goes: `s3`, `local` (files in a directory), `hdfs`, `postgresql`, `mariadb`, `kafka`
-            from a file or a table, `mirror` from another broker, or `opensearch`.
+            from a file or a table, `mirror` from another broker, `restore` from a backup, or `opensearch`.
         is_idle: the run is repeated, and the second one, which finds nothing new, is measured.
     """
 
@@ -183,6 +183,15 @@ def all_rows(records: int) -> list[Row]:
         + _table_rows(records)
         + _database_rows(avro)
         + _mirror_rows(records)
+        + [
+            Row(
+                "restore",
+                "a backup in Parquet back into a topic, lz4",
+                Load(10, 24, records),
+                restores.CONFIG,
+                store=restores.STORE,
+            )
+        ]
         + [Row("search", "JSON into an index of OpenSearch", Load(10, 24, records), search.CONFIG, store=search.STORE)]
     )
 

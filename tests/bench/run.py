@@ -33,7 +33,7 @@ from airflow_connect.documents.run import DONE, EMPTY, RunReport  # noqa: E402
 from airflow_connect.runtime.driver.process import DriverProcess  # noqa: E402
 from airflow_connect.runtime.spec import RunSpec  # noqa: E402
 from tests.bench import database_sinks as databases  # noqa: E402
-from tests.bench import database_sources, last_release, mirrors, search, sources  # noqa: E402
+from tests.bench import database_sources, last_release, mirrors, restores, search, sources  # noqa: E402
 from tests.bench.arrivals import Arrived, check_arrivals, check_files, check_hdfs, remove, remove_hdfs  # noqa: E402
 from tests.bench.database_sources import TableRows  # noqa: E402
 from tests.bench.last_release import Figure  # noqa: E402
@@ -90,6 +90,8 @@ class Bench:
         self._hdfs: HdfsCluster | None = None
         self._databases = databases.Databases(stack, folder)
         self._mirrors = mirrors.Mirrors(stack, folder, self.kafka)
+        self._restores = restores.Restores(folder / "backups", self.kafka)
+        self._copies: dict[str, Any] = {mirrors.STORE: self._mirrors, restores.STORE: self._restores}
         self._search = search.SearchServer(stack, folder)
 
     def measure(self, row: Row) -> Measured:
@@ -98,6 +100,8 @@ class Bench:
             self._mirrors.fill(row.load, Progress(f"filling {row.load.topic}", row.load.records))
         else:
             self._fill(row.load)
+        if row.store == restores.STORE and isinstance(row.load, Load):
+            self._restores.back_up(row.load, self._run_warm)
         prefix = f"d{uuid.uuid4().hex[:8]}"
         if row.store == "kafka":
             create_topic(self.kafka.bootstrap, f"{row.name}-{prefix}")
@@ -150,8 +154,8 @@ class Bench:
             size, problem = sources.check_topic(self.kafka.bootstrap, topic, records, numbers)
             delete_topic(self.kafka.bootstrap, topic)
             return Arrived(1, size, problem)
-        if row.store == mirrors.STORE and isinstance(row.load, Load):
-            return Arrived(row.load.partitions, *self._mirrors.check(f"{row.name}-{prefix}", row.load))
+        if row.store in self._copies and isinstance(row.load, Load):
+            return Arrived(row.load.partitions, *self._copies[row.store].check(f"{row.name}-{prefix}", row.load))
         if row.store == search.STORE:
             return Arrived(1, *self._search.check(prefix, row.load.records))
         if row.store in databases.STORES:
@@ -187,7 +191,7 @@ class Bench:
         """CPU time of the servers that hold the files; Kafka's has a column of its own."""
         if isinstance(row.load, TableRows):
             return self._databases.cpu_s("postgresql")
-        if row.store == "kafka":
+        if row.store in ("kafka", restores.STORE):
             return 0.0
         if row.store == mirrors.STORE:
             return self._mirrors.cpu_s()
@@ -205,7 +209,7 @@ class Bench:
         A session that has only rows of databases copies no files: what workers import for those would count for them.
         """
         load = Load(2, 2, 20_000)
-        elsewhere = ("kafka", mirrors.STORE, search.STORE, *databases.STORES)
+        elsewhere = ("kafka", mirrors.STORE, restores.STORE, search.STORE, *databases.STORES)
         for store in elsewhere:
             if any(row.store == store for row in rows):
                 problem = self.measure(next(row for row in all_rows(load.records) if row.store == store)).problem
@@ -308,8 +312,8 @@ class Bench:
             url = self._databases.database_of(row.load, lambda done: None)
             config = {**row.config, **self._schemas(row)}
             return database_sources.connector(f"{row.name}-{prefix}", url, row.load, config)
-        if row.store == mirrors.STORE:
-            return self._mirrors.connector(f"{row.name}-{prefix}", row.load, row.config)
+        if row.store in self._copies:
+            return self._copies[row.store].connector(f"{row.name}-{prefix}", row.load, row.config)
         return {
             "name": f"{row.name}-{prefix}",
             "tasks.max": "2",
