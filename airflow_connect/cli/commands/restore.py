@@ -7,14 +7,14 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.cli.blocks import Block, Table, line
+from airflow_connect.cli.blocks import Block, line
 from airflow_connect.cli.inputs import add_files, common_flags, label_of, sentence, spec_of
 from airflow_connect.cli.interruptible import run_interruptible
 from airflow_connect.cli.outcome import CommandOutcome, exit_code_of
 from airflow_connect.cli.terminal import Terminal
 from airflow_connect.errors import ConfigError, ConnectError
 from airflow_connect.runtime.config_files import read_worker_file
-from airflow_connect.runtime.reporting.texts import plural
+from airflow_connect.runtime.reporting.texts import Table, plural
 
 if TYPE_CHECKING:
     from airflow_connect.connectors.restore.documents import Documents, RunDocument
@@ -131,7 +131,8 @@ def _document(documents: Documents, run_id: str, root: str) -> RunDocument:
             return document
     what = f"of run {run_id}" if run_id else "of a run of the sink"
     raise ConfigError(
-        f"{root} has no document {what} with offsets of consumer groups." + "".join(f" {note}" for note in documents.notes),
+        f"{root} has no document {what} with offsets of consumer groups."
+        + "".join(f" {note}" for note in documents.notes),
         code="restore.no_document",
         suggestion="Sinks write one with each run of a backup, below +runs. Backups of earlier releases have none.",
     )

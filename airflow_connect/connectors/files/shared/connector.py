@@ -122,9 +122,9 @@ class StorageSinkConnector(StagingSinkConnector):
         from airflow_connect.connectors.files.shared.publishing.backup_document import BackupDocuments
         from airflow_connect.connectors.files.shared.settings.whole_records import registry_settings
 
-        return BackupDocuments(
-            config["name"], plan.layout.names, lambda: self.context.cluster, registry_settings(config)
-        )
+        name, registry = config["name"], registry_settings(config)
+        own_group = config.get("consumer.override.group.id") or f"connect-{name}"
+        return BackupDocuments(name, own_group, plan.layout.names, lambda: self.context.cluster, registry)
 
     @classmethod
     def uses_current(cls, key: str, staged: Mapping[str, str]) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from airflow_connect.cli.main import main
 from tests.integration.connectors.files.s3.objects import PARQUET_FORMAT
+from tests.support.command_line import run_command
 from tests.support.copies.backups import TIME_MS
 from tests.support.copies.restore import Restore, restore_of
 
@@ -44,19 +44,16 @@ def next_values(bootstrap: str, group: str, topic: str, partition: int, count: i
 class Groups:
     """The command for one restore."""
 
-    def __init__(self, restore: Restore, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, restore: Restore, folder: Path) -> None:
         spec = restore.spec()
         self._files = [folder / "worker.json", folder / "restore.json"]
         for path, content in zip(self._files, (spec.worker, spec.connector), strict=True):
             path.write_text(json.dumps(dict(content)))
-        self._capsys = capsys
 
     def run(self, *more: str) -> tuple[int, dict[str, Any]]:
         """Exit code and result."""
-        self._capsys.readouterr()
-        code = main(["restore", "groups", *map(str, self._files), "--json", *more])
-        found: dict[str, Any] = json.loads(self._capsys.readouterr().out)
-        return code, found
+        done = run_command("restore", "groups", *self._files, "--json", *more)
+        return done.exit_code, done.envelope
 
 
 @pytest.fixture
@@ -70,9 +67,7 @@ def copied(make_topic: Any, produce: Any, make_sink: Any) -> Any:
     return make_sink(topic, **{"store.kafka.records": "true", "format.class": PARQUET_FORMAT, "flush.size": "2"})
 
 
-def test_groups_go_on_where_they_were(
-    kafka: Any, copied: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_groups_go_on_where_they_were(kafka: Any, copied: Any, tmp_path: Path) -> None:
     topic, bootstrap = copied.topic, kafka.bootstrap
     target, group, other = f"{topic}-restored", f"{topic}-group", f"{topic}-other"
     commit(bootstrap, group, topic, 0, 8, "so far")  # the next record is v2
@@ -81,7 +76,7 @@ def test_groups_go_on_where_they_were(
     copied.run()
     restore = restore_of(copied, target)
     restore.run()
-    groups = Groups(restore, tmp_path, capsys)
+    groups = Groups(restore, tmp_path)
 
     code, dry = groups.run("--dry-run")
     assert (code, committed(bootstrap, group, target, 0)[0] < 0) == (0, True)
@@ -99,9 +94,7 @@ def test_groups_go_on_where_they_were(
     assert next_values(bootstrap, other, target, 1, 2) == [b"w1", b"w2"]
 
 
-def test_offset_ahead_of_what_is_restored_ends_there(
-    kafka: Any, copied: Any, produce: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_offset_ahead_of_what_is_restored_ends_there(kafka: Any, copied: Any, produce: Any, tmp_path: Path) -> None:
     topic, group = copied.topic, f"{copied.topic}-group"
     target = f"{topic}-restored"
     copied.run()
@@ -111,7 +104,7 @@ def test_offset_ahead_of_what_is_restored_ends_there(
     commit(kafka.bootstrap, group, topic, 1, 4)
     copied.run()  # The newest document, of records that are not restored.
 
-    code, found = Groups(restore, tmp_path, capsys).run()
+    code, found = Groups(restore, tmp_path).run()
 
     (offset,) = found["result"]["connectors"][0]["offsets"]
     assert (code, offset["newOffset"], offset["note"]) == (0, 3, "it was 1 offsets ahead of what is restored")
@@ -120,9 +113,7 @@ def test_offset_ahead_of_what_is_restored_ends_there(
     assert next_values(kafka.bootstrap, group, target, 1, 1) == [b"later"]
 
 
-def test_group_that_has_other_offsets_is_kept_unless_allowed(
-    kafka: Any, copied: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_group_that_has_other_offsets_is_kept_unless_allowed(kafka: Any, copied: Any, tmp_path: Path) -> None:
     topic, group = copied.topic, f"{copied.topic}-group"
     target = f"{topic}-restored"
     commit(kafka.bootstrap, group, topic, 1, 2)
@@ -130,20 +121,18 @@ def test_group_that_has_other_offsets_is_kept_unless_allowed(
     restore = restore_of(copied, target)
     restore.run()
     commit(kafka.bootstrap, group, target, 1, 1)
-    groups = Groups(restore, tmp_path, capsys)
+    groups = Groups(restore, tmp_path)
 
     code, found = groups.run()
 
     assert code != 0
-    assert f"{target}-1 1 (translated: 2)" in found["errors"][0]["message"]
+    assert f"{target}-1 1 (translated: 2)" in found["error"]["message"]
     assert committed(kafka.bootstrap, group, target, 1)[0] == 1
     assert groups.run("--overwrite")[0] == 0
     assert committed(kafka.bootstrap, group, target, 1)[0] == 2
 
 
-def test_foreign_record_in_the_topic_is_an_error(
-    kafka: Any, copied: Any, produce: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_foreign_record_in_the_topic_is_an_error(kafka: Any, copied: Any, produce: Any, tmp_path: Path) -> None:
     topic, target = copied.topic, f"{copied.topic}-restored"
     commit(kafka.bootstrap, f"{topic}-group", topic, 1, 3)
     copied.run()
@@ -151,26 +140,24 @@ def test_foreign_record_in_the_topic_is_an_error(
     restore.run()
     produce(target, [(1, None, b"foreign", TIME_MS, [])])
 
-    code, found = Groups(restore, tmp_path, capsys).run()
+    code, found = Groups(restore, tmp_path).run()
 
     assert code != 0
-    assert f"{target}-1@3 is not in the backup" in found["errors"][0]["message"]
+    assert f"{target}-1@4 is not in the backup" in found["error"]["message"]
     assert committed(kafka.bootstrap, f"{topic}-group", target, 1)[0] < 0
 
 
-def test_backup_without_documents_and_other_connectors_are_errors(
-    copied: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_backup_without_documents_and_other_connectors_are_errors(copied: Any, tmp_path: Path) -> None:
     copied.run()
     client = copied.s3.client()
-    (key,) = (key for key in copied.keys() if "+runs" in key)
+    (key,) = (key for key in copied.keys() if "+runs" in key)  # noqa: SIM118 (a sink is no dict)
     client.delete_object(Bucket=copied.bucket, Key=key)
     restore = restore_of(copied, f"{copied.topic}-restored")
 
-    code, found = Groups(restore, tmp_path, capsys).run()
+    code, found = Groups(restore, tmp_path).run()
 
-    assert (code, found["errors"][0]["code"]) == (2, "restore.no_document")
+    assert (code, found["error"]["code"]) == (2, "restore.no_document")
     restore.config["connector.class"] = "FileStreamSource"
     restore.config |= {"file": "x", "topic": "t"}
-    code, found = Groups(restore, tmp_path, capsys).run()
-    assert (code, found["errors"][0]["code"]) == (2, "restore.no_restore")
+    code, found = Groups(restore, tmp_path).run()
+    assert (code, found["error"]["code"]) == (2, "restore.no_restore")

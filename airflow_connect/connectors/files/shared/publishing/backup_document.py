@@ -35,12 +35,18 @@ class BackupDocuments:
     """The step after publishing that writes them."""
 
     def __init__(
-        self, connector: str, layout: NameSettings, cluster: Callable[[], ClusterFacts], registry: Mapping[str, str]
+        self,
+        connector: str,
+        own_group: str,
+        layout: NameSettings,
+        cluster: Callable[[], ClusterFacts],
+        registry: Mapping[str, str],
     ) -> None:
         """Nothing is asked yet.
 
         Args:
             connector: its name.
+            own_group: its consumer group, which is left out: its offsets are where the backup ends.
             layout: where files go.
             cluster: what Kafka knows.
             registry: settings of the Schema Registry, or {}.
@@ -48,7 +54,7 @@ class BackupDocuments:
         Raises:
             ConfigError: a setting of the registry is wrong.
         """
-        self._connector, self._layout, self._cluster = connector, layout, cluster
+        self._connector, self._own_group, self._layout, self._cluster = connector, own_group, layout, cluster
         self._registry = _client(registry) if registry else None
 
     def check(self, topics: Collection[str]) -> None:
@@ -93,6 +99,7 @@ class BackupDocuments:
             "groups": {
                 group: [[tp.topic, tp.partition, at.offset, at.metadata] for tp, at in sorted(offsets.items())]
                 for group, offsets in sorted(groups.items())
+                if group != self._own_group
             },
             "schemas": schemas,
         }
