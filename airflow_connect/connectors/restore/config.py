@@ -162,6 +162,8 @@ def _s3_settings(parsed: Mapping[str, Any], aws: Mapping[str, str]) -> S3Setting
     of_sink = S3StoreConfig.config_def().parse({S3StoreKeys.bucket.name: S3SourceKeys.bucket.of(parsed)})
     of_sink |= {key.name: parsed[key.name] for key in S3_KEYS}
     is_path_style = S3SourceKeys.path_style.of(parsed) and S3SourceKeys.sink_path_style.of(parsed)
+    if S3StoreKeys.sse_customer_key.of(parsed):
+        of_sink[S3StoreKeys.sse_name.name] = "AES256"
     of_sink |= {S3StoreKeys.path_style.name: is_path_style, S3StoreKeys.proxy_user.name: parsed["s3.proxy.username"]}
     return S3StoreConfig({}, of_sink, aws).store
 

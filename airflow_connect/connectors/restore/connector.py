@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from airflow_connect.api.offsets import TopicPartition
@@ -23,12 +23,14 @@ from airflow_connect.connectors.restore.plan import chains_left
 from airflow_connect.connectors.restore.progress import Progress, partition_of, topic_partition_of
 from airflow_connect.connectors.restore.read.chain import FileReader
 from airflow_connect.connectors.restore.read.opening import Store
+from airflow_connect.connectors.restore.read.records import NO_BACKUP
 from airflow_connect.connectors.restore.target import Targets, Wanted
 from airflow_connect.connectors.restore.task import RestoreTask
 from airflow_connect.connectors.restore.work import Chain, chains_of, divided, task_config
-from airflow_connect.counting import names, plural
-from airflow_connect.errors import ConfigError, InternalError
+from airflow_connect.counting import counted, names, plural
+from airflow_connect.errors import ConfigError, DataError, InternalError
 from airflow_connect.kafka.clients.short_lived import admin_client
+from airflow_connect.stores.file_system import FileSystem, FoundFile
 from airflow_connect.stores.file_systems import FileSystems
 
 _BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
@@ -67,8 +69,8 @@ class RestoreConnector(SourceConnector):
         if any(one.run == self.context.run_id for one in known.values()):
             return ()
         backup = self._listed()
-        chains = self._left(backup, known)
-        self._planned = self._claimed(chains, self._prepared(backup, chains, known))
+        chains, oldest = self._readable(self._left(backup, known))
+        self._planned = self._claimed(chains, self._prepared(self._wanted(backup, chains, known, oldest)))
         return [
             (partition_of(self._typed.root, chain.topic_partition), chain.progress.to_offset())
             for chain in self._planned
@@ -150,7 +152,7 @@ class RestoreConnector(SourceConnector):
         grammar = FileNames(typed.root, typed.file_delim, _EXTENSIONS[typed.file_format])
         listed = store.files.walk(f"{typed.root}/", recursive=True)
         backup = Backup.of(listed, grammar, typed.selects)
-        for note in backup.notes(typed.root):
+        for note in (*backup.notes(typed.root), *_unread(store.files, grammar)):
             self.context.note(note)
         return backup
 
@@ -173,19 +175,18 @@ class RestoreConnector(SourceConnector):
                 suggestion=f"Set {RestoreKeys.topics_dir}, {RestoreKeys.file_format} and {RestoreKeys.file_delim} as in"
                 f" the sink, and {RestoreKeys.topics} to topics that it has copied.",
             )
+        if unused := sorted(self._typed.rename.keys() - found):
+            self.context.note(f"{RestoreKeys.rename} names topics of which the backup has no file: {names(unused)}.")
         is_content = self._store.files.identity_is_content
         return chains_left(backup, known, identity_is_content=is_content)
 
-    def _prepared(
-        self, backup: Backup, chains: Sequence[Chain], known: Mapping[TopicPartition, Progress]
-    ) -> dict[str, tuple[str, int]]:
+    def _prepared(self, wanted: Mapping[str, Wanted]) -> dict[str, tuple[str, int]]:
         """Check the topics that records go to, and create those that are missing.
 
         Returns:
             By topic its id, and the timestamp before which Kafka deletes records soon.
         """
         typed = self._typed
-        wanted = self._wanted(backup, chains, known)
         admin = admin_client(dict(self.context.admin_settings))
         try:
             targets = Targets(admin, typed.must_be, typed.accepted, typed.replication, int(time.time() * 1000))
@@ -200,7 +201,11 @@ class RestoreConnector(SourceConnector):
             admin.close()
 
     def _wanted(
-        self, backup: Backup, chains: Sequence[Chain], known: Mapping[TopicPartition, Progress]
+        self,
+        backup: Backup,
+        chains: Sequence[Chain],
+        known: Mapping[TopicPartition, Progress],
+        oldest: Mapping[TopicPartition, int],
     ) -> dict[str, Wanted]:
         by_topic: dict[str, list[Chain]] = {}
         for chain in chains:
@@ -221,20 +226,32 @@ class RestoreConnector(SourceConnector):
                 )
             numbers = [tp.partition for tp in (*backup.chains, *known) if tp.topic == topic]
             progress = {number: known.get(TopicPartition(topic, number)) for number in sorted(set(numbers))}
+            stamps = [oldest[one.topic_partition] for one in its if one.topic_partition in oldest]
             original = originals.get(topic)
             partitions = max(max(numbers) + 1, 0 if original is None else original.partitions)
-            found[target] = Wanted(topic, partitions, progress, self._oldest(its), original)
+            found[target] = Wanted(topic, partitions, progress, min(stamps, default=None), original)
         return found
 
-    def _oldest(self, chains: Sequence[Chain]) -> int | None:
-        """The oldest timestamp in the first file of each chain."""
-        found = []
+    def _readable(self, chains: Sequence[Chain]) -> tuple[list[Chain], dict[TopicPartition, int]]:
+        """The chains whose first file can be read, and its oldest timestamp; the others are left out.
+
+        Raises:
+            DataError: a file holds something other than whole records: the wrong topic was chosen.
+        """
+        found, oldest = [], {}
         for chain in chains:
-            reader = FileReader(self._store, self._typed.file_format, chain.topic_partition)
-            oldest = reader.oldest(chain.files[0])
-            if oldest is not None:
-                found.append(oldest)
-        return min(found, default=None)
+            tp = chain.topic_partition
+            try:
+                stamp = FileReader(self._store, self._typed.file_format, tp).oldest(chain.files[0])
+            except DataError as error:
+                if error.code == NO_BACKUP:
+                    raise
+                self.context.leave_out(f"{tp} of the backup from offset {chain.progress.position} on", error)
+                continue
+            found.append(chain)
+            if stamp is not None:
+                oldest[tp] = stamp
+        return found, oldest
 
     def _claimed(self, chains: Sequence[Chain], targets: Mapping[str, tuple[str, int]]) -> list[Chain]:
         found = []
@@ -253,6 +270,23 @@ class RestoreConnector(SourceConnector):
             f"To restore: {plural(files, 'file')} of {plural(len(chains), 'partition')}, {plural(size, 'byte')}"
             + (f": {parts}." if parts else ".")
         )
+
+
+def _unread(files: FileSystem, grammar: FileNames) -> Iterator[str]:
+    """Sentences about names that a listing of directories has left out.
+
+    Raises:
+        AccessError, UnavailableError: one is a link to a file that may not be described, and that may be of the backup.
+    """
+    for name, error in files.unreadable_links.items():
+        if grammar.read(FoundFile(name, 0, 0)) is not None:
+            raise error
+    if files.linked_directories:
+        what = counted(len(files.linked_directories), "directory is a link", "directories are links")
+        yield f"{what}, and not followed: {names(files.linked_directories)}."
+    if others := [name for name in files.others if grammar.read(FoundFile(name, 0, 0)) is not None]:
+        what = counted(len(others), "name of the backup is not that of a file", "names of the backup are not of files")
+        yield f"{what}, and nothing is read there: {names(others)}."
 
 
 class S3SourceTask(RestoreTask):

@@ -9,7 +9,7 @@ from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.connectors.restore.backup import Backup, BackupFile
 from airflow_connect.connectors.restore.progress import Progress
 from airflow_connect.connectors.restore.work import Chain
-from airflow_connect.counting import names
+from airflow_connect.counting import names, plural
 from airflow_connect.errors import OffsetError
 
 _AGAIN = (
@@ -69,12 +69,13 @@ def _check_known(
                 suggestion=_AGAIN,
             )
     newer = [file.name for file in passed if file.modified_ms > progress.newest_ms]
-    if not newer and len(passed) > progress.passed:
-        newer = [max(passed, key=lambda file: file.modified_ms).name]
-    if newer:
+    more = len(passed) - progress.passed
+    if newer or more > 0:
+        # The time of an object is that at which its upload began, so a new one need not be newer.
+        which = names(newer) if newer else f"{plural(more, 'file')} more than before"
         raise OffsetError(
             f"Files have come, or have changed, that begin before offset {progress.position}, up to which {tp} was"
-            f" restored: {names(newer)}.",
+            f" restored: {which}.",
             code="restore.late_file",
             suggestion=_AGAIN,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from airflow_connect.errors import ConnectError
 from airflow_connect.stores.file_system import FoundFile, GoneError
@@ -54,7 +54,7 @@ class S3FileSystem:
 
     def open(self, file: FoundFile) -> S3Bytes:
         """See `FileSystem`; the first `read_at` detects a deleted object."""
-        return S3Bytes(self._transport, file, file.name.removeprefix(self._root))
+        return S3Bytes(self._transport, file, file.name.removeprefix(self._root), self._requests.customer_key)
 
     def close(self) -> None:
         """See `FileSystem`."""
@@ -68,16 +68,16 @@ class S3FileSystem:
 class S3Bytes:
     """Ranges of one object, in its state when it was found."""
 
-    def __init__(self, transport: S3Transport, file: FoundFile, key: str) -> None:
-        """No request yet."""
-        self._transport, self._file, self._key = transport, file, key
+    def __init__(self, transport: S3Transport, file: FoundFile, key: str, more: Mapping[str, str]) -> None:
+        """No request yet. `more`: headers of each request."""
+        self._transport, self._file, self._key, self._more = transport, file, key, more
 
     def read_at(self, position: int, size: int) -> bytes:
         """See `FileBytes`."""
         last = min(position + size, self._file.size) - 1
         if last < position:
             return b""
-        headers = {"range": f"bytes={position}-{last}"}
+        headers = {"range": f"bytes={position}-{last}", **self._more}
         if self._file.identity:
             headers["if-match"] = f'"{self._file.identity}"'
         expected = last - position + 1

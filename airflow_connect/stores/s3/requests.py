@@ -1,7 +1,7 @@
 """The S3 operations of a staged file: create, upload a part, complete, abort, inspect, tag, list.
 
 A lean client: a multipart object costs three requests, and through boto3 those cost 7.5 ms of CPU. Here they
-are built by hand; every header that an option demands is in one place (`_creation_headers`, `_customer_key`).
+are built by hand; every header that an option demands is in one place (`_creation_headers`, `customer_key`).
 Source of formats and headers: Amazon S3 API Reference.
 """
 
@@ -73,13 +73,16 @@ class S3Requests:
     """Operations on one bucket.
 
     Methods raise AccessError, ConfigError or UnavailableError unless they say otherwise.
+
+    Attributes:
+        customer_key: headers with the customer's key (SSE-C), for requests that read or write content; or {}.
     """
 
     def __init__(self, transport: S3Transport) -> None:
         """`transport` is shared by all threads."""
         self.transport = transport
         self.settings = transport.settings
-        self._customer_key = self._customer_key_headers()
+        self.customer_key = self._customer_key_headers()
 
     @property
     def possible_duplicates(self) -> bool:
@@ -115,7 +118,7 @@ class S3Requests:
             number: from 1 to 10,000.
             data: at least 5 MiB unless it is the last part.
         """
-        headers = dict(self._customer_key)
+        headers = dict(self.customer_key)
         if self.settings.send_digest:
             headers["content-md5"] = _md5_base64(data)
         query = (("partNumber", str(number)), ("uploadId", upload_id))
@@ -138,7 +141,7 @@ class S3Requests:
             for number, etag in parts
         )
         body = f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode()
-        headers = {"content-type": "application/xml", **self._customer_key}
+        headers = {"content-type": "application/xml", **self.customer_key}
         if replacing:
             headers["if-match"] = f'"{replacing}"'
         elif replacing is not None:
@@ -166,7 +169,7 @@ class S3Requests:
 
     def head_object(self, key: str) -> ObjectFacts | None:
         """HeadObject; None if the object does not exist."""
-        request = S3Request("HeadObject", "HEAD", _LOOK, key, headers=self._customer_key, incomplete=_missing_headers)
+        request = S3Request("HeadObject", "HEAD", _LOOK, key, headers=self.customer_key, incomplete=_missing_headers)
         reply, refusal = self.transport.send(request, PUBLISH_RETRIES)
         if refusal is not None and refusal.status == 404:
             if self._is_absent(key):
@@ -202,7 +205,7 @@ class S3Requests:
 
     def _is_absent(self, key: str) -> bool:
         """Whether S3 itself says so: a 404 to HEAD has no body, so it may be a proxy's. False: it has just appeared."""
-        headers = {**self._customer_key, "range": "bytes=0-0"}
+        headers = {**self.customer_key, "range": "bytes=0-0"}
         request = S3Request("GetObject", "GET", _LOOK, key, headers=headers)
         _, refusal = self.transport.send(request, PUBLISH_RETRIES)
         if refusal is not None and refusal.is_absence:
@@ -292,7 +295,7 @@ class S3Requests:
 
     def _creation_headers(self) -> dict[str, str]:
         given = self.settings
-        headers = dict(self._customer_key)
+        headers = dict(self.customer_key)
         if given.acl:
             headers["x-amz-acl"] = given.acl
         if given.sse_name and not given.is_encrypted_by_customer_key:

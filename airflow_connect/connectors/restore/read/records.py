@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+NO_BACKUP = "restore.no_backup"
 FIELDS = tuple(field.name for field in WHOLE_RECORD.fields)
 """Names of the columns, in order."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,12 @@ import pytest
 
 from airflow_connect.kafka.admin.topics import all_names
 from airflow_connect.kafka.clients.short_lived import admin_client
+from airflow_connect.runtime.driver.kinds import kind_of
 from tests.integration.connectors.files.s3.objects import PARQUET_FORMAT
 from tests.support.copies.backups import TIME_MS, record, write_file
 from tests.support.copies.restore import LOCAL_SOURCE, Restore, restore_of, stored
 from tests.support.kafka_data import delete_topic
+from tests.support.servers.s3_interceptor import S3Interceptor
 
 pytestmark = pytest.mark.integration
 DAY_MS = 86_400_000
@@ -114,6 +117,7 @@ def test_changed_file_fails_its_partition_and_no_other(restore: Restore, tmp_pat
     report = restore.try_run()
     assert report.status == "failed" and report.error is not None
     assert "cannot be read" in str(report.error["message"])
+    assert [one.partition for one in stored(restore.bootstrap, restore.target)] == [0]
 
 
 def test_damaged_later_file_leaves_its_partition_out(restore: Restore, tmp_path: Path) -> None:
@@ -155,6 +159,51 @@ def test_what_would_change_records_is_refused(
     report = restore.try_run(**change)
     assert report.status == "failed" and report.error is not None
     assert words in f"{report.error['message']} {report.error['suggestion']}"
+
+
+def test_customers_key_is_sent_with_every_read(
+    kafka: Any, s3: Any, make_topic: Any, produce: Any, make_sink: Any
+) -> None:
+    topic = make_topic(1)
+    produce(topic, [(0, b"k", b"v", TIME_MS, [])])
+    sink = make_sink(topic, **{"store.kafka.records": "true", "flush.size": "10", "format.class": PARQUET_FORMAT})
+    sink.run()
+    seen: list[set[str]] = []
+    forward = S3Interceptor(upstream=s3.endpoint_url)
+
+    def keep(request: Any, ask: Any) -> None:
+        if request.method == "GET" and request.path.endswith(".parquet"):
+            prefix = "x-amz-server-side-encryption-customer-"
+            seen.append({n.removeprefix(prefix) for n in map(str.lower, request.headers) if n.startswith(prefix)})
+
+    forward.rules.append(keep)
+    key = base64.b64encode(b"k" * 32).decode()
+    with forward:
+        # The server of the tests does not know such keys, and may refuse them.
+        restore_of(sink, f"{topic}-restored", **{"store.url": forward.url, "s3.sse.customer.key": key}).try_run()
+    assert seen and all(names == {"algorithm", "key", "key-md5"} for names in seen)
+
+
+def test_plan_tells_what_is_left_and_changes_nothing(restore: Restore, tmp_path: Path) -> None:
+    backup(tmp_path, 0, 1)
+    backup(tmp_path, 0, partition=1)
+    notes = kind_of(restore.spec()).plan().notes
+    assert any(note.startswith("To restore: 2 files of 2 partitions") and "t-0 from offset 0" in note for note in notes)
+    assert restore.target not in all_names(admin_client({"bootstrap.servers": restore.bootstrap}))
+    assert restore.offsets() == {}
+    restore.run()
+    assert any(note.startswith("To restore: 0 files") for note in kind_of(restore.spec()).plan().notes)
+
+
+def test_names_that_a_listing_leaves_out_are_told(restore: Restore, tmp_path: Path) -> None:
+    backup(tmp_path, 0)
+    folder = tmp_path / "topics" / "t" / "partition=0"
+    (folder / "t+0+0000000009.parquet").symlink_to("nowhere")
+    (tmp_path / "topics" / "elsewhere").symlink_to(tmp_path)
+    report = restore.run(**{"topic.rename": f"t:{restore.target},u:{restore.target}-u"})
+    assert any("1 directory is a link" in note for note in report.notes)
+    assert any("t+0+0000000009.parquet" in note and "nothing is read there" in note for note in report.notes)
+    assert any("topic.rename names topics" in note and ": u." in note for note in report.notes)
 
 
 def test_object_that_changes_during_a_run_is_an_error_with_both_etags(
