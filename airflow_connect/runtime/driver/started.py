@@ -26,12 +26,14 @@ class ConnectorRun:
         run_id: identifier of the run.
         aws: credentials of an Airflow connection, or {}.
         cluster_id: Kafka's id of the worker's cluster, or "".
+        kept: of a source, its document of the last run.
     """
 
     config: Mapping[str, str] = field(repr=False)
     run_id: str = ""
     aws: Mapping[str, str] = field(default_factory=dict, repr=False)
     cluster_id: str = ""
+    kept: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Started:
