@@ -107,6 +107,7 @@ class Writer:
         self._left_out = Outcome()
         self._absent = Outcome()
         self._created: list[str] = []
+        self._told: dict[str, list[str]] = {}
 
     def take_notes(self) -> Iterator[str]:
         """Sentences about what was not written, or not as it is, without an error; since the last call."""
@@ -117,6 +118,12 @@ class Writer:
         yield from created
         found, self._left_out = self._left_out, Outcome()
         yield from found.sentences()
+
+    def take_columns(self) -> dict[str, list[str]]:
+        """The columns of each table that was written, since the last call; {} without `auto.evolve`."""
+        found = {table: names for table, names in self._tables.columns().items() if self._told.get(table) != names}
+        self._told |= found
+        return found
 
     def take_over(self, starts: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Position]:
         """Where to resume each partition; see `OffsetsTable.take_over`. Without an offsets table: at its start."""
