@@ -33,8 +33,9 @@ Report = Callable[["SinkRecord", Exception], None]
 _Work = tuple["Chunk | ColumnChunk", "FieldColumns"]
 _INCORRECT = "Correct the record, the table, or the types of its columns."
 _NO_PARENT = (
-    "If the other row is in a topic that a later transaction or another task writes, the next run fails here, too."
-    " Copy that topic first with a connector of its own, or drop the foreign key."
+    "If another task writes the other row, run again: a task goes on when another one fails. If it comes later in this"
+    " task, the next run may fail here, too: copy its topic first, with a connector of its own, or drop the foreign"
+    " key."
 )
 _MOST_ROUNDS = 20
 """Of rows that are tried again. More are only needed if rows refer to others in a chain without any order."""
