@@ -102,7 +102,7 @@ class JdbcSourceConnector(SourceConnector):
             new = [item for item in waiting if division.load_of(item) or self._is_new(item, found)]
             if self._origin is not None:
                 known = self._origin.finish(tables_with_offsets(self.context.offset_reader.committed()))
-                self.context.keep(known, at_once=self._origin.is_unchanged)
+                self.context.keep(known, at_once=self._origin.is_urgent)
             with database.failures("divide large tables"):
                 division.add(waiting, new, several=several)
                 for item, error in division.bad:
@@ -293,6 +293,7 @@ class JdbcSourceConnector(SourceConnector):
                     check_unfinished(reading, item.table, load.largest)
             if self._origin is not None:
                 self._origin.check(item.table, Position(), is_loading=True)
+                self._origin.accept(item.table)
             return True
         except ConnectError as error:
             if not several or not is_of_a_table(error):
@@ -344,12 +345,16 @@ class JdbcSourceConnector(SourceConnector):
         if position is None:
             if self._origin is not None:
                 self._origin.check(item.table, Position())
+                self._origin.accept(item.table)
             return True
         with reading.database.failures(f"look for new rows in {item.name}"):
             try:
                 if self._origin is not None:
                     self._origin.check(item.table, Position.of(offset, item.name))
-                return reading.first(item.table, position)
+                has_rows = reading.first(item.table, position)
+                if self._origin is not None:
+                    self._origin.accept(item.table)
+                return has_rows
             except Exception as error:
                 if item.table is None or kind_of(error) is not Failure.MISSING_OBJECT:
                     raise

@@ -10,6 +10,10 @@ only if there are rows at or below the offset. What follows depends on how sure 
   `table.recreated=continue`.
 - MySQL, MariaDB and SQLite do not tell a table that was made again from one that was altered: a note with the number of
   rows, so that no ALTER TABLE stops a connector. So is a view with another definition.
+- A partition, or a table that inherits, was added with rows at or below the offset: a note with their number, because
+  rows that were moved there were copied before.
+- A sequence of PostgreSQL that gives numbers at or below the offset: mode incrementing would not find these rows, so it
+  fails. `set_back.py` looks at sequences only if the largest number is below the offset.
 - Another address, server, query or column: a note with the numbers. A database that moves takes its rows along, and a
   failover to another host must not stop a connector. PostgreSQL with the same system identifier is the same server.
 """
@@ -22,10 +26,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc.source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc.source.offsets.positions import QUERY, Position
-from airflow_connect.connectors.jdbc.source.read.identities import VIEW, hashed, identities, place
+from airflow_connect.connectors.jdbc.source.read.identities import VIEW, Counter, hashed, identities, parts_named, place
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.counting import agreeing, format_count, plural
-from airflow_connect.errors import OffsetError, StateError
+from airflow_connect.errors import ConfigError, OffsetError, StateError
 
 if TYPE_CHECKING:
     from airflow_connect.connectors.jdbc.source.read.reading import Reading
@@ -37,11 +41,21 @@ MOST_COUNTED = 100_000
 _SHOWN = 10
 _AUTO = "the column that the database numbers"
 _LOADING = "complete ranges of an unfinished first copy"
+_LAST, _PARTS = 3, 4
+"""Where what is known of a table has the last number of a sequence, and its partitions."""
+_ADDED = (
+    "Since the last run, partitions, or tables that inherit, were added that have rows at or below the offset. Rows"
+    " that were moved there were copied before; others are not copied: delete or set the offsets to copy them"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What a run has read: `server` and `database` as in `Identities`; for each table its identity and its columns."""
+    """What a run has read: `server` and `database` as in `Identities`.
+
+    `tables`: of each its identity, its incrementing and its timestamp columns, the last number of its sequence, and its
+    partitions; "" for what is not known.
+    """
 
     settings: Mapping[str, str] = field(default_factory=dict)
     server: str = ""
@@ -89,6 +103,8 @@ class Origin:
         }
         self._changes = [] if self._before is None else self._changes_since(self._before)
         self._has_moved = self._before is not None and self._is_elsewhere(self._before)
+        self._now: dict[str, list[str]] = {}
+        self._moves: dict[str, tuple[Sequence[str], Position]] = {}
         self._checked: dict[str, list[str]] = {}
         self._told: dict[str, list[str]] = {}
 
@@ -104,10 +120,11 @@ class Origin:
             OffsetError: the table was made again, and has rows that would not be copied.
         """
         key = QUERY if table is None else table.full_name
-        now = [self._identity(table), *self._columns(key)]
+        now = [self._identity(table), *self._columns(key), *self._numbers(table, key)]
         before = None if self._before is None else self._before.tables.get(key)
+        self._refuse_descending(table, key)
         if before is not None and (is_loading or position != Position()):
-            changes = [*self._changes, *_changed_columns(before[1:], now[1:])]
+            changes = [*self._changes, *_changed_columns(before[1:3], now[1:3])]
             is_other = not self._has_moved and "" not in (before[0], now[0]) and before[0] != now[0]
             rows = self._rows_up_to(table, position, is_loading) if changes or is_other else ""
             if rows and is_other:
@@ -118,12 +135,31 @@ class Origin:
                     " are not copied now. If they are not those that were copied before, delete or set the offsets"
                 )
                 self._told.setdefault(sentence, []).append(f"{key}: {rows}")
-        self._checked[key] = now
+            if not changes and not is_other and not is_loading:
+                self._name_added(key, before[_PARTS:], now[_PARTS:], position)
+                self._moves[key] = before[_LAST:], position
+        self._now[key] = now
+
+    def accept(self, table: TableId | None) -> None:
+        """Remember a table that was checked, for the next run. Called when nothing else was found.
+
+        Raises:
+            OffsetError: its sequence gives numbers that the offset is beyond.
+        """
+        key = QUERY if table is None else table.full_name
+        if key in self._moves:
+            before, position = self._moves[key]
+            _look_at_numbers(key, before, self._now[key][_LAST:], position)
+        self._checked[key] = self._now[key]
 
     @property
-    def is_unchanged(self) -> bool:
-        """Whether there is nothing to name."""
-        return not self._told
+    def is_urgent(self) -> bool:
+        """Whether a run that dies must have kept the document, because it copies tables for the first time.
+
+        Not if something was named: then it must be named again.
+        """
+        known = {} if self._before is None else self._before.tables
+        return not self._told and not self._checked.keys() <= known.keys()
 
     def finish(self, with_offset: Iterable[str]) -> Mapping[str, Any]:
         """Name what was found, and return the document for the next run.
@@ -165,6 +201,45 @@ class Origin:
         else:
             raise _made_again(key, rows)
         self._told.setdefault(what, []).append(f"{key}: {rows}")
+
+    def _numbers(self, table: TableId | None, key: str) -> tuple[str, str]:
+        """The last number that a sequence gave to the tracked column, and the oids of partitions, with commas."""
+        if table is None:
+            return "", ""
+        counter = self._counter(table, key)
+        last = "" if counter is None or counter.last is None else str(counter.last)
+        return last, ",".join(self._found.parts.get(table, ()))
+
+    def _counter(self, table: TableId | None, key: str) -> Counter | None:
+        config = self._reading.config
+        if table is None or config.mode != names.INCREMENTING:
+            return None
+        counters = self._found.counters.get(table, {})
+        column = config.incrementing_column(key)
+        if not column:  # the one that the database numbers
+            return next(iter(counters.values())) if len(counters) == 1 else None
+        return counters.get(column) or counters.get(column.lower())
+
+    def _refuse_descending(self, table: TableId | None, key: str) -> None:
+        counter = self._counter(table, key)
+        if counter is not None and counter.increment < 0:
+            raise ConfigError(
+                f"The sequence of the incrementing column of {key} counts down (INCREMENT BY {counter.increment}): new"
+                " rows would not be found, because mode incrementing looks for larger numbers.",
+                code="database.column",
+                suggestion="Use a mode with a timestamp, or mode bulk.",
+                config_path="mode",
+            )
+
+    def _name_added(self, key: str, before: Sequence[str], now: Sequence[str], position: Position) -> None:
+        """Name partitions that were added with rows at or below the offset."""
+        if not before or before[0] == now[0]:
+            return
+        added = sorted(set(now[0].split(",")).difference(before[0].split(","), [""]))
+        for part in parts_named(self._reading.connection, added):
+            rows = self._rows_up_to(part, position, is_loading=False)
+            if rows:
+                self._told.setdefault(_ADDED, []).append(f"{key}: {rows} in {part.full_name}")
 
     def _rows_up_to(self, table: TableId | None, position: Position, is_loading: bool) -> str:
         """What would not be copied, in words; "": nothing."""
@@ -226,6 +301,25 @@ def _changed_columns(before: Sequence[str], now: Sequence[str]) -> list[str]:
         for old, new in zip(before, now, strict=True)
         if old and new and old != new
     ]
+
+
+def _look_at_numbers(key: str, before: Sequence[str], now: Sequence[str], position: Position) -> None:
+    """Refuse a sequence that has moved, and gives numbers that the offset is beyond.
+
+    One that stays where it is, is not used: ids come from elsewhere, as in a logical replica.
+    """
+    offset = position.incrementing
+    if not before or before[0] == now[0] or not now[0] or offset is None or int(now[0]) >= offset:
+        return
+    raise OffsetError(
+        f"Since the last run, the sequence of the incrementing column of {key} has moved from"
+        f" {before[0] or 'its beginning'} to {now[0]}, but rows up to {offset} were copied: new rows with numbers"
+        f" up to {offset} would not be found.",
+        code="database.set_back",
+        suggestion="Set the offset of the table to the number before its first new row: all rows after it are"
+        f" copied, also those that were copied before. Or have the sequence go on after {offset} (setval), if no"
+        " new row has a smaller number.",
+    )
 
 
 def _made_again(key: str, rows: str) -> OffsetError:
