@@ -158,6 +158,26 @@ def equal_keys(collation: str) -> str:
     )
 
 
+def equal_or_padded(collation: str, declared: str) -> list[str]:
+    """Which keys of texts are one row in a column, as sentences without their subject.
+
+    Args:
+        collation: if it takes different texts for equal, else "".
+        declared: type of the column.
+    """
+    return [text for text in (equal_keys(collation) if collation else "", _padded_keys(declared)) if text]
+
+
+def _padded_keys(declared: str) -> str:
+    if re.match(r"(character|char)\b(?! varying)", declared) is None:
+        return ""
+    return (
+        f"has the type {declared}, which does not keep spaces at the end, so `a` and `a ` (with a space) are one key:"
+        " records with such keys change and delete the same row. Give the column a type without padding if their keys"
+        " are different."
+    )
+
+
 def changes(declared: str, schema: Schema, dialect: str) -> list[str]:
     """What a column does to values of a field without an error, as sentences without their subject.
 

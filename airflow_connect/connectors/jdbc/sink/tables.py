@@ -16,7 +16,7 @@ from airflow_connect.connectors.jdbc.sink.coarse import (
     changes,
     collations,
     declared_types,
-    equal_keys,
+    equal_or_padded,
     exact_collation,
     replaced_rows,
 )
@@ -216,8 +216,8 @@ class Tables:
             is_moment = self._binding.is_moment(field) and field.schema.name is None  # in timestamp.fields.list
             schema = replace(field.schema, type=Type.INT64, name=TIMESTAMP) if is_moment else field.schema
             found = changes(known.declared.get(column, ""), schema, self._database.dialect.name)
-            if field.is_key and schema.type is Type.STRING and self._finds_rows and column in known.collations:
-                found = [*found, equal_keys(known.collations[column])]
+            if field.is_key and schema.type is Type.STRING and self._finds_rows:
+                found = [*found, *equal_or_padded(known.collations.get(column, ""), known.declared.get(column, ""))]
             if found:
                 self._coarse[table, column] = found
 
