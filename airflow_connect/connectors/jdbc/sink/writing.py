@@ -258,23 +258,24 @@ class Writer:
             ]
         except SchemaError as error:
             raise RowsNeededError from error
-        self._name_created(batch)
+        self._name_created(connection, batch)
         return work
 
-    def _name_created(self, batch: Batch) -> None:
+    def _name_created(self, connection: Connection, batch: Batch) -> None:
         """Say that a table was created although earlier runs have written: it may have been dropped."""
         created, self._tables.created = self._tables.created, []
         if self._offsets is None:
             return
         known = {p: self._positions[p].next_offset for p in batch.ends if p not in self._offsets.new}
         first = next((f"{partition} from offset {offset}" for partition, offset in sorted(known.items()) if offset), "")
-        self._created += [
-            f"The table {table} was missing and was created. This run writes {first} on, because earlier runs have"
-            " written the records before. If the table was dropped, they are not in it: set the offsets of the"
-            " connector back, to write them again."
-            for table in created
-            if first
-        ]
+        for table in created if first else ():
+            sentence = (
+                f"The table {table} was missing and was created. This run writes {first} on, because earlier runs have"
+                " written the records before. If the table was dropped, they are not in it: set the offsets of the"
+                " connector back, to write them again."
+            )
+            self._created.append(sentence)
+            self._offsets.created(connection, str(table), sentence, (self._run.run_id, self._run.epoch))
 
     def _transaction(self, connection: Connection, batch: Batch, work: Sequence[_Work]) -> None:
         # Step 1. Invariant 2: move the offsets first. This also takes the lock that other attempts wait for.

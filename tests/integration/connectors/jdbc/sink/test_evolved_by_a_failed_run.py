@@ -41,3 +41,29 @@ def test_column_that_a_failed_run_has_added_is_named_by_the_next_one(sink, produ
     assert note.startswith("auto.evolve has added")
     give(n=5, other="z")
     assert notes(sink.run(errors_tolerance="all")) == []
+
+
+def test_table_that_a_failed_run_has_created_is_named_by_the_next_one(sink, produce):
+    def give(*values: object) -> None:
+        produce(sink.topic, [(0, None, json.dumps({"n": n})) for n in values])
+
+    def created(report) -> list[str]:
+        return [note for note in report.notes if "was missing and was created" in note]
+
+    config = {"auto_create": "true", "pk_mode": "record_value", "pk_fields": "n"}
+    give(1, 2)
+    assert created(sink.run(**config)) == []
+    sink.target.execute(f"DROP TABLE {sink.table}")
+    give(3, None)
+    for _ in range(2):
+        assert sink.try_run(**config).status == "failed"
+    (note,) = created(sink.run(errors_tolerance="all", **config))
+    assert f"{sink.topic}-0 from offset 2 on" in note
+    give(4)
+    assert created(sink.run(**config)) == []
+    sink.target.execute(f"DROP TABLE {sink.table}")
+    give(5)
+    (note,) = created(sink.run(**config))
+    give(6)
+    assert created(sink.run(**config)) == []
+    assert sink.target.rows("SELECT COUNT(*) FROM airflow_connect_offsets WHERE kafka_partition = -2") == [(0,)]
