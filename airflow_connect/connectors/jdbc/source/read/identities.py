@@ -34,6 +34,7 @@ SELECT current_database(), n.nspname, c.relname,
                  CASE WHEN has_sequence_privilege(s.seqrelid, 'SELECT, USAGE')
                  THEN pg_sequence_last_value(s.seqrelid) END))::text
         FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_sequence s ON s.seqrelid = d.objid
+        JOIN pg_catalog.pg_class q ON q.oid = s.seqrelid AND q.relpersistence = 'p'
         JOIN pg_catalog.pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
         WHERE d.refobjid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i'))
 FROM unnest(%(schemas)s::text[], %(tables)s::text[]) AS chosen (s, t)
