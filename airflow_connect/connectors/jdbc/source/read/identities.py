@@ -36,7 +36,8 @@ SELECT current_database(), n.nspname, c.relname,
         FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_sequence s ON s.seqrelid = d.objid
         JOIN pg_catalog.pg_class q ON q.oid = s.seqrelid AND q.relpersistence = 'p'
         JOIN pg_catalog.pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-        WHERE d.refobjid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i'))
+        WHERE d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = c.oid
+          AND d.classid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i'))
 FROM unnest(%(schemas)s::text[], %(tables)s::text[]) AS chosen (s, t)
 JOIN pg_catalog.pg_namespace n ON n.nspname = chosen.s
 JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = chosen.t
