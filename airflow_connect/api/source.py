@@ -97,6 +97,19 @@ class SourceConnectorContext(ConnectorContext, Protocol):
     def admin_settings(self) -> Mapping[str, Any]:
         """Settings of an admin client of that cluster, which may hold secrets; {} if only a plan is shown."""
 
+    @property
+    def kept(self) -> Mapping[str, Any]:
+        """The document that the connector gave to `keep` in the last run that ended; {} if there is none."""
+
+    def keep(self, document: Mapping[str, Any], *, at_once: bool = False) -> None:
+        """Keep a document for the next run. Called in `task_configs`.
+
+        Args:
+            document: in JSON's types, with a version of its own.
+            at_once: it takes effect before tasks run, even if the run dies. Otherwise it does when the run ends, so
+                that a failed run keeps the earlier one: what a note of its report says is then said again.
+        """
+
     def note(self, sentence: str) -> None:
         """Add a complete sentence to the run's report; the first ones are kept, without duplicates."""
 

@@ -11,7 +11,7 @@ from airflow_connect.connectors.search import keys
 from airflow_connect.connectors.search.answers import TOO_MANY_FIELDS
 from airflow_connect.connectors.search.keys import SearchKeys as Keys
 from airflow_connect.connectors.search.mapping import mapping_of
-from airflow_connect.errors import DataError, SearchError, UnavailableError
+from airflow_connect.errors import AccessError, DataError, SearchError, UnavailableError
 from airflow_connect.retrying import Retry
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ class Targets:
         self._mapped: set[str] = set()
         self.created: list[str] = []
         """Indices and data streams that were missing."""
+        self.notes: list[str] = []
+        """Sentences for the report."""
 
     def of(self, topic: str, schema: Schema | None, *, has_value: bool = True) -> Target:
         """The target of a topic, which exists, with a mapping.
@@ -77,6 +79,8 @@ class Targets:
         target = self._found.get(topic)
         if target is None:
             target = self._found[topic] = self._prepared(topic)
+            if self._config.upserts:
+                self._note_source(target.name)
         if has_value and topic not in self._mapped:
             if self._config.has_schema(topic):
                 self._ensure_mapping(target.name, schema)
@@ -153,6 +157,29 @@ class Targets:
         if answer.is_success:
             self.created.append(name)
         return False
+
+    def _note_source(self, name: str) -> None:
+        """Name an index that does not keep whole documents: an update makes the new one of what is kept."""
+        try:
+            answer = self._call("GET", f"/{quote(name, '')}/_mapping")
+        except AccessError as error:
+            self.notes.append(
+                f"{error.message} If the mapping has _source.excludes or _source.includes, an update loses fields that"
+                " _source does not keep."
+            )
+            return
+        if not answer.is_success or not isinstance(answer.body, dict):
+            raise self._client.refused(f"read the mapping of {name}", answer)
+        for index, found in sorted(answer.body.items()):
+            source = found.get("mappings", {}).get("_source", {})
+            lacks = [f"_source.{key} ({', '.join(source[key])})" for key in ("excludes", "includes") if source.get(key)]
+            if lacks:
+                self.notes.append(
+                    f"The mapping of {index} has {' and '.join(lacks)}. With {Keys.upserts}={keys.UPSERT}, the server"
+                    " makes the new document of what _source keeps and of the record: a field that it does not keep is"
+                    " lost from the index with each record that does not have it. Keep the whole _source, or send all"
+                    " fields with each record."
+                )
 
     def _ensure_mapping(self, name: str, schema: Schema | None) -> None:
         path = f"/{quote(name, '')}/_mapping"

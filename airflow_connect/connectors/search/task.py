@@ -127,6 +127,9 @@ class ElasticsearchSinkTask(SinkTask):
         for note in self._conflicts.take_notes():
             self.context.note(note)
         self._name_created()
+        assert self._targets is not None
+        for note in self._targets.notes:
+            self.context.note(note)
         return ()
 
     def _name_created(self) -> None:

@@ -27,6 +27,7 @@ class ConnectorRun:
         aws: credentials of an Airflow connection, or {}.
         cluster_id: Kafka's id of the worker's cluster, or "".
         admin_settings: makes those of an admin client of that cluster; {}: only a plan is shown.
+        kept: of a source, its document of the last run.
     """
 
     config: Mapping[str, str] = field(repr=False)
@@ -34,6 +35,7 @@ class ConnectorRun:
     aws: Mapping[str, str] = field(default_factory=dict, repr=False)
     cluster_id: str = ""
     admin_settings: Callable[[], Mapping[str, Any]] = field(default=dict, repr=False)
+    kept: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Started:

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from airflow_connect.errors import ConnectError
+from airflow_connect.runtime.other_tasks import OtherTasksError
+
 if TYPE_CHECKING:
     from airflow_connect.documents.run import TaskPlan, TaskReport
     from airflow_connect.runtime.settings import TaskSettings
@@ -21,11 +24,29 @@ class InProcessEngine:
         self._columnar = columnar
 
     def run(self, settings: TaskSettings, tasks: Sequence[TaskPlan]) -> list[TaskReport]:
-        """Run every task."""
+        """Run every task.
+
+        As on Spark, a task goes on if another one has failed for a reason that stays, such as a bad record: what it
+        writes may be what the next run of the other one needs.
+
+        Raises:
+            ConnectError: the first error with which a task failed; its cause is `OtherTasksError`.
+        """
         from airflow_connect.runtime.executor.task import run_task
 
         settings = replace(settings, columnar=settings.columnar and self._columnar)
-        return [run_task(settings, task, attempt=0) for task in tasks]
+        reports: list[TaskReport] = []
+        errors: list[ConnectError] = []
+        for task in tasks:
+            try:
+                reports.append(run_task(settings, task, attempt=0))
+            except ConnectError as error:
+                if error.retriable:
+                    raise
+                errors.append(error)
+        if errors:
+            raise errors[0] from OtherTasksError(reports)
+        return reports
 
     def cancel(self, run_id: str) -> None:
         """Nothing: a task is not interrupted here, and its run ends before the next step."""

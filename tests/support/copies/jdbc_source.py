@@ -55,10 +55,20 @@ class _Context:
         self._copies, self._run, self.run_id = copies, run, run_id
         self.config: Mapping[str, str] = {}
         self.skipped: list[tuple[Partition, Mapping[str, Any]]] = []
+        self.to_keep: Mapping[str, Any] = copies.kept
 
     @property
     def offset_reader(self) -> Copies:
         return self._copies
+
+    @property
+    def kept(self) -> Mapping[str, Any]:
+        return self._copies.kept
+
+    def keep(self, document: Mapping[str, Any], *, at_once: bool = False) -> None:
+        self.to_keep = json.loads(json.dumps(document))
+        if at_once:
+            self._copies.kept = self.to_keep
 
     def note(self, sentence: str) -> None:
         if sentence not in self._run.notes:
@@ -88,6 +98,7 @@ class Copies:
         self.config = {"name": "copies", "connector.class": "JdbcSource", "topic.prefix": "db-", **config}
         self.columnar = columnar
         self.stored: dict[str, tuple[Partition, Mapping[str, Any]]] = {}
+        self.kept: Mapping[str, Any] = {}
         self._runs = 0
 
     # --- offsets ---
@@ -118,8 +129,8 @@ class Copies:
         """
         self._runs += 1
         run = Run()
-        connector = JdbcSourceConnector()
-        connector.initialize(_Context(self, run, f"run-{self._runs}"))
+        connector, context = JdbcSourceConnector(), _Context(self, run, f"run-{self._runs}")
+        connector.initialize(context)
         connector.start(self.config)
         self.reconcile(connector)
         try:
@@ -130,6 +141,7 @@ class Copies:
             connector.stop()
         if batches is None:
             self.reconcile(connector)
+            self.kept = context.to_keep
         return run
 
     def reconcile(self, connector: JdbcSourceConnector) -> None:

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Type
-from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
 from airflow_connect.counting import counted
 
 if TYPE_CHECKING:
@@ -49,14 +48,6 @@ _PG_WITH_NONDETERMINISTIC = (12,)
 _MARIADB_WITH_NO_PAD, _MYSQL_WITH_NO_PAD = (10, 2), (8, 0, 17)
 _OF_A_SECOND = 3
 """Digits of Connect's times and timestamps, which are milliseconds."""
-
-
-def added(table: TableId, names: str) -> str:
-    """The sentence about columns that auto.evolve has added, which earlier rows may need to be written again for."""
-    return (
-        f"{Keys.evolves} has added to the table {table}: {names}. Rows that were written before have null there, or the"
-        " field's default, until a record writes them again. If the source has other values in them, copy it again."
-    )
 
 
 def declared_types(connection: Connection, dialect: str, quoting: Quoting, table: TableId) -> dict[str, str]:
@@ -164,6 +155,26 @@ def equal_keys(collation: str) -> str:
     return (
         f"has the collation {collation}, which takes different texts for equal, such as {examples}: records with such"
         " keys change and delete the same row. Give the column an exact collation if their keys are different."
+    )
+
+
+def equal_or_padded(collation: str, declared: str) -> list[str]:
+    """Which keys of texts are one row in a column, as sentences without their subject.
+
+    Args:
+        collation: if it takes different texts for equal, else "".
+        declared: type of the column.
+    """
+    return [text for text in (equal_keys(collation) if collation else "", _padded_keys(declared)) if text]
+
+
+def _padded_keys(declared: str) -> str:
+    if re.match(r"(character|char)\b(?! varying)", declared) is None:
+        return ""
+    return (
+        f"has the type {declared}, which does not keep spaces at the end, so `a` and `a ` (with a space) are one key:"
+        " records with such keys change and delete the same row. Give the column a type without padding if their keys"
+        " are different."
     )
 
 

@@ -9,7 +9,7 @@ from airflow_connect.api.sink import Delivery, SinkConnector, TopicChange
 from airflow_connect.api.sink_state import PlannedState, StateAfter
 from airflow_connect.connectors.jdbc.sink import keys
 from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
-from airflow_connect.connectors.jdbc.sink.left import after, at_plan, left_by_runs
+from airflow_connect.connectors.jdbc.sink.left import after, at_plan, last_run, left_by_runs
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
@@ -100,8 +100,21 @@ class JdbcSinkConnector(SinkConnector):
         return PlannedState(for_tasks=known, kept=None if known == run.kept else known)
 
     def state_after(self, run: CopiedRun) -> StateAfter:
-        """The same with what this run has left there."""
-        return StateAfter(kept=after(run))
+        """The same with what this run has left there, and notes that earlier runs could not report."""
+        config = JdbcSinkConfig.from_config(self.config)
+        if not (config.creates and config.offsets_table and run.reports):
+            return StateAfter(kept=after(run, last_run(run.planned.kept)))
+        from airflow_connect.connectors.jdbc.sink.offsets import OffsetsTable
+        from airflow_connect.connectors.jdbc.sink.sessions import prepare, single_statements
+        from airflow_connect.databases.connecting import Database
+
+        with Database(config.connection) as database, database.connected() as connection:
+            offsets = OffsetsTable(database, config.offsets_table, config.name)
+            with database.failures(f"read {config.offsets_table}"):
+                prepare(connection)
+                with single_statements(connection):
+                    told = offsets.untold(connection, self.context.run_id, last_run(run.planned.kept))
+        return StateAfter(kept=after(run, self.context.run_id), notes=told)
 
     def notes_on_changes(self, changes: Sequence[TopicChange]) -> Sequence[str]:
         """What becomes of rows whose key has moved to another partition, or is an offset of a topic that is gone."""

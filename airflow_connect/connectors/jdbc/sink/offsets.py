@@ -1,6 +1,7 @@
 """The offsets table: what was written, per connector, topic and partition, in the same database as the rows.
 
-One row for each topic-partition, and one for the connector, which counts the epochs of its runs. `place` is a hash of
+One row for each topic-partition, and one for the connector, which counts the epochs of its runs; for a while also one
+for each table that was missing and that a run has created. `place` is a hash of
 what a row is about, so that no collation or length limit of a database can confuse two names.
 """
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from airflow_connect.databases.connecting import Database
 
 _TRIES = 5
+_CREATED = -2
+"""In place of a partition: the row is about a table that a run has created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +222,30 @@ class OffsetsTable:
                     moved = {"next_offset": offset, "errant": None, "epoch": epoch, "updated_at_ms": _now_ms()}
                     connection.execute(update(self._table).where(where).values(**moved))
 
+    def untold(self, connection: Connection, run_id: str, told_by: str) -> list[str]:
+        """Sentences about tables that earlier runs have created, and of which no report says so.
+
+        They are those of this run from now on: if it does not commit either, the next one tells them.
+
+        Args:
+            connection: in `single_statements`.
+            run_id: of the run that tells them.
+            told_by: of the last run that has committed; its own are told, and dropped.
+        """
+        from sqlalchemy import delete, select, update
+
+        columns = self._table.c
+        created = (columns.connector == self._connector) & (columns.kafka_partition == _CREATED)
+        found: list[str] = []
+        rows = connection.execute(select(columns.place, columns.errant, columns.run_id).where(created)).all()
+        for place, sentence, by in rows:
+            if by == told_by:
+                connection.execute(delete(self._table).where(columns.place == place))
+            elif by != run_id:
+                connection.execute(update(self._table).where(columns.place == place).values(run_id=run_id))
+                found.append(str(sentence))
+        return found
+
     # --- tasks ----------------------------------------------------------------------------------------------------
 
     def take_over(
@@ -263,6 +290,23 @@ class OffsetsTable:
                 raise self.fenced(partition, None)
             self.new.add(partition)
         raise self._busy()
+
+    def created(self, connection: Connection, table: str, sentence: str, run: tuple[str, int]) -> None:
+        """Keep the sentence about a table that was created, in case the run ends before its report.
+
+        Args:
+            connection: outside a transaction.
+            table: that was created.
+            sentence: see `untold`.
+            run: id and epoch of the run.
+        """
+        from sqlalchemy import delete
+
+        place = self._place(table, _CREATED, "")
+        values = {"kafka_partition": _CREATED, "next_offset": 0, "errant": sentence, "run_id": run[0], "epoch": run[1]}
+        with writing(connection):
+            connection.execute(delete(self._table).where(self._table.c.place == place))
+            connection.execute(self._new(place, values))
 
     def read(self, connection: Connection, partition: TopicPartition, topic_id: str) -> Position | None:
         """The row of a partition, or None."""

@@ -5,7 +5,7 @@ Source: io.confluent.connect.jdbc.sink.DbStructure, with its messages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from typing import TYPE_CHECKING, Any
@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.schema import DECIMAL, TIMESTAMP, Type
 from airflow_connect.connectors.jdbc.sink import keys
 from airflow_connect.connectors.jdbc.sink.coarse import (
-    added,
     changes,
     collations,
     declared_types,
-    equal_keys,
+    equal_or_padded,
     exact_collation,
     replaced_rows,
 )
 from airflow_connect.connectors.jdbc.sink.fields import UNKNOWN, SinkField
 from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
+from airflow_connect.connectors.jdbc.sink.missing import MissingColumns, added, added_before
 from airflow_connect.connectors.jdbc.sink.statements.standard_sql import Names, Statements
 from airflow_connect.connectors.jdbc.sink.values import exact_number
 from airflow_connect.databases.failures import Failure, kind_of
@@ -130,6 +130,9 @@ class Tables:
         self._ddl_error: Exception | None = None
         self.created: list[TableId] = []  # tables that were missing
         self.altered: list[str] = []  # sentences about columns that were missing
+        self.committed: Mapping[str, Collection[str]] = {}  # columns of each table when a run committed last
+        self._missing = MissingColumns(config, statements, database.quoting)
+        self._own: set[tuple[TableId, str]] = set()  # columns that were added, or named
 
     def forget(self) -> None:
         """Look again at the next use: a table was changed by someone else."""
@@ -159,8 +162,9 @@ class Tables:
             known = self._create(connection, table, typed)
         missing = [field for field in typed if known.find(field.name) is None]
         if missing:
-            known = self._evolve(connection, table, missing)
+            known = self._evolve(connection, table, missing, typed)
         self._known[table] = known
+        self._name_late(table, known)
         found = {field.name: known.find(field.name) for field in fields}
         there = {name: column for name, column in found.items() if column is not None}
         if not there:
@@ -177,6 +181,18 @@ class Tables:
         return FieldColumns(
             there, known.instants.intersection(there.values()), known.numbers, known.may_copy, needs_guard=guard
         )
+
+    def columns(self) -> dict[str, list[str]]:
+        """The columns of each table that was written, for the next run; {} without `auto.evolve`."""
+        return {str(table): sorted(found.names) for table, found in self._known.items()} if self._config.evolves else {}
+
+    def _name_late(self, table: TableId, known: TableColumns) -> None:
+        """Columns of a run that has died after it had added them: no report says so."""
+        if (before := self.committed.get(str(table))) is None or not self._config.evolves:
+            return
+        if late := {name for name in known.names.difference(before) if (table, name) not in self._own}:
+            self._own.update((table, name) for name in late)
+            self.altered.append(added_before(table, late))
 
     def take_notes(self) -> Iterator[str]:
         """Sentences about columns that change values of their fields, and about fields that are misspelt; once."""
@@ -200,8 +216,8 @@ class Tables:
             is_moment = self._binding.is_moment(field) and field.schema.name is None  # in timestamp.fields.list
             schema = replace(field.schema, type=Type.INT64, name=TIMESTAMP) if is_moment else field.schema
             found = changes(known.declared.get(column, ""), schema, self._database.dialect.name)
-            if field.is_key and schema.type is Type.STRING and self._finds_rows and column in known.collations:
-                found = [*found, equal_keys(known.collations[column])]
+            if field.is_key and schema.type is Type.STRING and self._finds_rows:
+                found = [*found, *equal_or_padded(known.collations.get(column, ""), known.declared.get(column, ""))]
             if found:
                 self._coarse[table, column] = found
 
@@ -314,31 +330,21 @@ class Tables:
         self.created.append(table)
         return self._after_ddl(connection, table, fields)
 
-    def _evolve(self, connection: Connection, table: TableId, missing: Sequence[SinkField]) -> TableColumns:
+    def _evolve(
+        self, connection: Connection, table: TableId, missing: Sequence[SinkField], fields: Sequence[SinkField]
+    ) -> TableColumns:
+        self._statements.key_collation = exact_collation(connection)
+        self._missing.check(table, missing, fields)
         names = ", ".join(field.name for field in missing)
-        if not self._config.evolves:
-            raise SchemaError(
-                f"Table {table} is missing fields ({names}) and auto-evolution is disabled.",
-                code="jdbc.missing_column",
-                suggestion=f"Add the columns, or set {Keys.evolves}=true, or {Keys.whitelist}.",
-                config_path=Keys.evolves.name,
-            )
-        for field in missing:
-            if not field.is_optional and not field.has_default:
-                raise SchemaError(
-                    f"Cannot ALTER TABLE {table} to add missing field {field.name}, as the field is not optional and"
-                    " does not have a default value.",
-                    code="jdbc.missing_column",
-                    suggestion=f"Add the column yourself, such as by {self._optional_column(table, field)}; or make the"
-                    " field optional.",
-                )
         self._check_lengths(table, [field.name for field in missing])
         self._refuse_doubled(table, missing)
         quoting, defaults = self._database.quoting, self._defaults(missing)
         columns = [quoting.name(field.name) for field in missing]
         self._execute(connection, table, self._statements.alter(quoting.table(table), columns, missing, defaults))
         self.altered.append(added(table, names))
-        return self._after_ddl(connection, table, missing)
+        known = self._after_ddl(connection, table, missing)
+        self._own.update((table, column) for field in missing if (column := known.find(field.name)) is not None)
+        return known
 
     def _check_lengths(self, table: TableId, names: Sequence[str]) -> None:
         """PostgreSQL cuts longer names without an error, and two of them may then be the same."""
@@ -356,12 +362,6 @@ class Tables:
         """Refuse new columns that differ in letter case only, which MySQL and SQLite do not tell apart."""
         if self._database.dialect.name in ("mysql", "sqlite"):
             _refuse_shared(table, {field.name: field.name.lower() for field in fields})
-
-    def _optional_column(self, table: TableId, field: SinkField) -> str:
-        """The statement that adds a column which may be null."""
-        quoting = self._database.quoting
-        optional = replace(field, schema=replace(field.schema, optional=True), is_key=False)
-        return self._statements.alter(quoting.table(table), [quoting.name(field.name)], [optional], [None])[0]
 
     def _defaults(self, fields: Sequence[SinkField]) -> list[Any]:
         found = []

@@ -16,7 +16,7 @@ from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
 from airflow_connect.connectors.jdbc.sink.executing import ChunkExecutor
 from airflow_connect.connectors.jdbc.sink.fields import fields_of, inferred_schema
 from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
-from airflow_connect.connectors.jdbc.sink.left import NEXT_OFFSET, left_by_runs
+from airflow_connect.connectors.jdbc.sink.left import COLUMNS, NEXT_OFFSET, columns_of_tables, left_by_runs
 from airflow_connect.connectors.jdbc.sink.statements.dialects import statements_of
 from airflow_connect.connectors.jdbc.sink.tables import Tables
 from airflow_connect.connectors.jdbc.sink.values import Binding
@@ -87,6 +87,7 @@ class JdbcSinkTask(SinkTask):
         executor = ChunkExecutor(database, statements, settings.insert_mode, settings.batch_rows)
         self._writes_columns = executor.loader is not None
         tables = Tables(settings, database, statements, self._binding)
+        tables.committed = columns_of_tables(run.state)
         run_of_task = RunOfTask(
             run.run_id,
             int(run.task_config.get(EPOCH, 0)),
@@ -189,7 +190,9 @@ class JdbcSinkTask(SinkTask):
         """The offset that is in the database now: the next run notices if it is less then."""
         assert self._writer is not None
         position = self._writer.position(partition)
-        return {} if position is None else {NEXT_OFFSET: position.next_offset}
+        columns = self._writer.take_columns()
+        found = {} if position is None else {NEXT_OFFSET: position.next_offset}
+        return {**found, **({COLUMNS: columns} if columns else {})}
 
     def abort(self) -> None:
         """Drop what waits; what was committed is found by the next run."""

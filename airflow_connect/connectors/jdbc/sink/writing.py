@@ -33,8 +33,9 @@ Report = Callable[["SinkRecord", Exception], None]
 _Work = tuple["Chunk | ColumnChunk", "FieldColumns"]
 _INCORRECT = "Correct the record, the table, or the types of its columns."
 _NO_PARENT = (
-    "If the other row is in a topic that a later transaction or another task writes, the next run fails here, too."
-    " Copy that topic first with a connector of its own, or drop the foreign key."
+    "If another task writes the other row, run again: a task goes on when another one fails. If it comes later in this"
+    " task, the next run may fail here, too: copy its topic first, with a connector of its own, or drop the foreign"
+    " key."
 )
 _MOST_ROUNDS = 20
 """Of rows that are tried again. More are only needed if rows refer to others in a chain without any order."""
@@ -107,6 +108,7 @@ class Writer:
         self._left_out = Outcome()
         self._absent = Outcome()
         self._created: list[str] = []
+        self._told: dict[str, list[str]] = {}
 
     def take_notes(self) -> Iterator[str]:
         """Sentences about what was not written, or not as it is, without an error; since the last call."""
@@ -117,6 +119,12 @@ class Writer:
         yield from created
         found, self._left_out = self._left_out, Outcome()
         yield from found.sentences()
+
+    def take_columns(self) -> dict[str, list[str]]:
+        """The columns of each table that was written, since the last call; {} without `auto.evolve`."""
+        found = {table: names for table, names in self._tables.columns().items() if self._told.get(table) != names}
+        self._told |= found
+        return found
 
     def take_over(self, starts: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Position]:
         """Where to resume each partition; see `OffsetsTable.take_over`. Without an offsets table: at its start."""
@@ -250,23 +258,24 @@ class Writer:
             ]
         except SchemaError as error:
             raise RowsNeededError from error
-        self._name_created(batch)
+        self._name_created(connection, batch)
         return work
 
-    def _name_created(self, batch: Batch) -> None:
+    def _name_created(self, connection: Connection, batch: Batch) -> None:
         """Say that a table was created although earlier runs have written: it may have been dropped."""
         created, self._tables.created = self._tables.created, []
         if self._offsets is None:
             return
         known = {p: self._positions[p].next_offset for p in batch.ends if p not in self._offsets.new}
         first = next((f"{partition} from offset {offset}" for partition, offset in sorted(known.items()) if offset), "")
-        self._created += [
-            f"The table {table} was missing and was created. This run writes {first} on, because earlier runs have"
-            " written the records before. If the table was dropped, they are not in it: set the offsets of the"
-            " connector back, to write them again."
-            for table in created
-            if first
-        ]
+        for table in created if first else ():
+            sentence = (
+                f"The table {table} was missing and was created. This run writes {first} on, because earlier runs have"
+                " written the records before. If the table was dropped, they are not in it: set the offsets of the"
+                " connector back, to write them again."
+            )
+            self._created.append(sentence)
+            self._offsets.created(connection, str(table), sentence, (self._run.run_id, self._run.epoch))
 
     def _transaction(self, connection: Connection, batch: Batch, work: Sequence[_Work]) -> None:
         # Step 1. Invariant 2: move the offsets first. This also takes the lock that other attempts wait for.

@@ -30,6 +30,7 @@ from airflow_connect.connectors.jdbc.source.offsets.positions import (
 from airflow_connect.connectors.jdbc.source.offsets.ranges import AFTER, BY, Load, Reconciled, check_range_offset
 from airflow_connect.connectors.jdbc.source.offsets.start import check_mode, start_position
 from airflow_connect.connectors.jdbc.source.read.changed import RANGES, ranges_of, ranges_partition
+from airflow_connect.connectors.jdbc.source.read.origin import Origin
 from airflow_connect.connectors.jdbc.source.read.reading import Reading
 from airflow_connect.connectors.jdbc.source.read.set_back import check_clock, check_unfinished
 from airflow_connect.connectors.jdbc.source.read.snapshot import ExportedSnapshot
@@ -62,6 +63,7 @@ class JdbcSourceConnector(SourceConnector):
     task_class = JdbcSourceTask
     version = "1.0"
     _exported: ExportedSnapshot | None = None
+    _origin: Origin | None = None
 
     def start(self, config: Mapping[str, str]) -> None:
         """See `Connector`."""
@@ -92,11 +94,15 @@ class JdbcSourceConnector(SourceConnector):
                 reading.progressed = timeout.progressed
                 items = [Item(None, QUERY_PARTITION)] if config.query else self._tables(reading)
             division = Division(reading, found.loads, max_tasks, now_ms())
+            self._origin = self._compared(reading, [item.table for item in items if item.table is not None])
             several = len(items) > 1
             if several and not self.config.get("transforms", "").strip():  # which may choose other topics
                 items = self._with_topics(items)
             waiting = [item for item in items if self._waits(reading, item, division, found, several)]
             new = [item for item in waiting if division.load_of(item) or self._is_new(item, found)]
+            if self._origin is not None:
+                known = self._origin.finish(tables_with_offsets(self.context.offset_reader.committed()))
+                self.context.keep(known, at_once=self._origin.is_urgent)
             with database.failures("divide large tables"):
                 division.add(waiting, new, several=several)
                 for item, error in division.bad:
@@ -211,6 +217,22 @@ class JdbcSourceConnector(SourceConnector):
             note("No table of the database is selected by the configuration, so there is nothing to copy.")
         return [Item(table, committed_position(table, self.context.offset_reader)[0]) for table in chosen]
 
+    def _compared(self, reading: Reading, tables: Sequence[TableId]) -> Origin | None:
+        """What tells whether the tables are those of the last run; None: mode bulk copies all rows in any case."""
+        if self._typed.mode == names.BULK:
+            return None
+        try:
+            return Origin(reading, self.context.kept, tables)
+        except Exception as error:
+            if not is_of_a_driver(error) or kind_of(error) not in (Failure.OTHER, Failure.MISSING_OBJECT):
+                raise
+            reading.connection.rollback()
+            self.context.note(
+                f"The database does not say what its tables are ({reason_of(error).rstrip('.')}), so a table that is"
+                " dropped and created again is not noticed: rows at or below its offset are not copied."
+            )
+            return None
+
     def _reconciled(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> Reconciled:
         # If this call only shows a plan, the offsets that the last run left may not be reconciled yet.
         return Reconciled(committed, partial(is_current, self._typed), now_ms())
@@ -269,6 +291,9 @@ class JdbcSourceConnector(SourceConnector):
             if load.largest is not None and self._typed.mode == names.INCREMENTING:
                 with reading.database.failures(f"look at the numbers of {item.name}"):
                     check_unfinished(reading, item.table, load.largest)
+            if self._origin is not None:
+                self._origin.check(item.table, Position(), is_loading=True)
+                self._origin.accept(item.table)
             return True
         except ConnectError as error:
             if not several or not is_of_a_table(error):
@@ -318,10 +343,18 @@ class JdbcSourceConnector(SourceConnector):
             check_clock(reading, item.name, Position.of(offset, item.name).reached_us)
         position = start_position(self._typed, offset, item.name)
         if position is None:
+            if self._origin is not None:
+                self._origin.check(item.table, Position())
+                self._origin.accept(item.table)
             return True
         with reading.database.failures(f"look for new rows in {item.name}"):
             try:
-                return reading.first(item.table, position)
+                if self._origin is not None:
+                    self._origin.check(item.table, Position.of(offset, item.name))
+                has_rows = reading.first(item.table, position)
+                if self._origin is not None:
+                    self._origin.accept(item.table)
+                return has_rows
             except Exception as error:
                 if item.table is None or kind_of(error) is not Failure.MISSING_OBJECT:
                     raise

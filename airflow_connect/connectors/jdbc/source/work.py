@@ -26,7 +26,7 @@ TABLES, END, SNAPSHOT = "tables", "airflow_connect.jdbc.end_us", "airflow_connec
 _OF_A_TABLE = frozenset(
     {
         "database.column", "database.nullable", "database.name", "database.permission", "database.missing_object",
-        "database.failed", "database.value", "database.set_back", "offset.refused",
+        "database.failed", "database.value", "database.set_back", "database.recreated", "offset.refused",
     }
 )  # fmt: skip
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.counting import names, plural
 from airflow_connect.errors import NotStoppedError
-from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal
+from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal, read_state, view_of
 from airflow_connect.kafka.admin import consumer_group
 from airflow_connect.kafka.admin.worker_group import live_workers
-from airflow_connect.kafka.state import compacted_topics, config_topic, worker_topics
+from airflow_connect.kafka.state import compacted_topics, config_topic, runs_topic, worker_topics
 from airflow_connect.kafka.state.compacted_topics import CompactedTopic
 from airflow_connect.kafka.state.murmur2 import partition_for
 from airflow_connect.kafka.state.offsets import offsets_topic, offsets_view
@@ -60,6 +60,15 @@ class SourceSession(ClusterSession):
         """The connector's state in the config topic."""
         name = self._config.connector.name
         return config_topic.read(self.admin, self._reader_settings(), self._config.worker.sources.config_topic, name)
+
+    def peek_kept(self) -> Mapping[str, Any]:
+        """The connector's document of the last run, without fencing other runs or creating anything."""
+        topic = runs_topic.find(self.admin, self._config.worker.runs_topic)
+        if topic is None:
+            return {}
+        name = self._config.connector.name
+        state = view_of(name, read_state(self.admin, self._reader_settings(), topic, name)[0].values).state
+        return {} if state is None else state.kept
 
     def ensure_group_empty(self, state: SourceState) -> None:
         """Refuse to continue while a live Kafka Connect worker may be running the connector.

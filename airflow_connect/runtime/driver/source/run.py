@@ -75,6 +75,7 @@ class SourceRun(RunInProgress):
         self._error: ConnectError | None = None
         self._cluster_id = ""
         self._admin_settings: Mapping[str, Any] = {}
+        self._kept: Mapping[str, Any] = {}
 
     def execute(self) -> RunReport:
         """The protocol. Returns the report of a run that is done, found nothing, or had to leave out a part.
@@ -110,6 +111,7 @@ class SourceRun(RunInProgress):
         with ExitStack() as planning:
             with self._phase("plan"):
                 self._cluster_id, self._admin_settings = kafka.cluster_id, kafka.admin.settings
+                self._kept = state.kept
                 offsets = kafka.take_offsets()
                 self._take_over(kafka, offsets)
                 self._name_missing(state.source_partitions, offsets, "when the last run ended")
@@ -121,6 +123,9 @@ class SourceRun(RunInProgress):
                 if configs or not self._config.guarantee.uses_transactions:
                     # Without tasks, the next run must still fence those of the last generation.
                     kafka.write_task_count(len(configs) if self._config.guarantee.uses_transactions else 0)
+                if configs and started.keeps_at_once and self._kept != state.kept:
+                    state = replace(state, kept=self._kept)
+                    journal.begin(state)
                 self._observer({"event": "plan", "plan": plan.to_json(), "notes": list(plan.notes)})
                 reached(crash_points.SOURCE_PLANNED)
             settings = self._config.task_settings(plan.created_ms, configs, kafka.known_state(partitions))
@@ -142,7 +147,7 @@ class SourceRun(RunInProgress):
                 kafka.copy_to_file(kafka.read_offsets())
             reached(crash_points.SOURCE_RECONCILED)
         with self._phase("commit"):
-            state = replace(state, source_partitions=len(committed))
+            state = replace(state, source_partitions=len(committed), kept=self._kept)
             return self._close(journal, state, plan, reports)
 
     def _all_left_out(self, reports: Sequence[TaskReport]) -> list[LeftOutPart]:
@@ -195,19 +200,25 @@ class SourceRun(RunInProgress):
                 " If they must not, stop the connector and set its offsets before the next run."
             )
 
-    def plan_from(self, offsets: SourceOffsets, *, only_plans: bool = False) -> tuple[Plan, TaskWork]:
-        """The frozen plan and the work of its tasks; `only_plans`: no task will run.
+    def plan_only(self, offsets: SourceOffsets, kept: Mapping[str, Any]) -> Plan:
+        """The plan that a run would have now. No task will run.
+
+        Args:
+            offsets: committed.
+            kept: the connector's document of the last run.
 
         Raises:
             ConnectError: the connector cannot configure its tasks.
         """
-        with self._started(offsets, only_plans=only_plans) as started:
-            return self._plan(started, offsets)
+        self._kept = kept
+        with self._started(offsets, only_plans=True) as started:
+            return self._plan(started, offsets)[0]
 
     def _plan(self, started: StartedSource, offsets: SourceOffsets) -> tuple[Plan, TaskWork]:
         created_ms = now_ms()
         configs = started.task_configs(self._config.resolved.connector.tasks_max)
         self._left_out = started.left_out.parts
+        self._kept = started.keeps
         # A single task gets all offsets.
         is_shared = len(configs) > 1 and len(offsets) > 0 and not started.only_plans
         partitions = started.source_partitions(configs) if is_shared else [None] * len(configs)
@@ -233,7 +244,9 @@ class SourceRun(RunInProgress):
 
     def _started(self, offsets: SourceOffsets, *, only_plans: bool = False) -> StartedSource:
         config, aws = self._config.resolved.connector.raw, dict(self._config.spec.aws)
-        run = ConnectorRun(config, self._config.run_id, aws, self._cluster_id, lambda: self._admin_settings)
+        run = ConnectorRun(
+            config, self._config.run_id, aws, self._cluster_id, lambda: self._admin_settings, dict(self._kept)
+        )
         return StartedSource(self._config.connector_class, run, offsets, self._notes, only_plans=only_plans)
 
     # --- commit --------------------------------------------------------------------------------------------------

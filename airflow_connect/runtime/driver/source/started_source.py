@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 
 class StartedSource(Started):
-    """A source connector that is started on first use and stopped once."""
+    """A source connector that is started on first use and stopped once.
+
+    Attributes:
+        keeps: its document for the next run.
+        keeps_at_once: whether the document takes effect before tasks run.
+    """
 
     def __init__(
         self,
@@ -40,6 +45,8 @@ class StartedSource(Started):
         self.left_out = LeftOut()
         self.offset_reader = CommittedOffsets(lambda: offsets)
         self._name = connector.__name__
+        self.keeps = run.kept
+        self.keeps_at_once = False
 
     @property
     def cluster_id(self) -> str:
@@ -50,6 +57,15 @@ class StartedSource(Started):
     def admin_settings(self) -> Mapping[str, Any]:
         """Settings of an admin client of that cluster; {} if only a plan is shown."""
         return self._run.admin_settings()
+
+    @property
+    def kept(self) -> Mapping[str, Any]:
+        """The document that the last run kept."""
+        return self._run.kept
+
+    def keep(self, document: Mapping[str, Any], *, at_once: bool = False) -> None:
+        """Keep a document for the next run."""
+        self.keeps, self.keeps_at_once = dict(document), at_once
 
     def note(self, sentence: str) -> None:
         """Put a sentence into the report of the run."""

@@ -147,6 +147,11 @@ class Source:
         assert self.table is not None
         return Statement(f"SELECT COUNT(*) FROM {self._quoting.table_text(self.table)} WHERE {condition}", {})
 
+    def count_some(self, condition: str, parameters: Mapping[str, Any], most: int) -> Statement:
+        """The number of rows of a table or query that meet a condition; no more than `most` are counted."""
+        rows = f"SELECT 1 FROM {self._from} WHERE {condition} LIMIT {most}"
+        return Statement(f"SELECT COUNT(*) FROM ({rows}) AS connect_counted", parameters)
+
     def any(self, condition: str, parameters: Mapping[str, Any]) -> Statement:
         """One row, of a table or query, if any meets a condition."""
         return Statement(f"SELECT 1 FROM {self._from} WHERE {condition} LIMIT 1", parameters)
@@ -202,6 +207,21 @@ class Criteria:
     def exists(self, position: Position, end_us: int) -> Statement:
         """Whether there are such rows."""
         return self._source.any(*self._condition(position, end_us))
+
+    def copied(self, position: Position, most: int) -> Statement | None:
+        """The number of rows at or before a position, up to `most`; None: the position is before every row."""
+        if not self._time:
+            if position.incrementing is None:
+                return None
+            return self._source.count_some(f"{self._id} <= :{_ID}", {_ID: position.incrementing}, most)
+        if position.timestamp_us is None:
+            return None
+        values: dict[str, Any] = {_BEGIN: self._parameter(position)}
+        if not self._id:
+            return self._source.count_some(f"{self._time} <= :{_BEGIN}", values, most)
+        values[_ID] = NO_ID if position.incrementing is None else position.incrementing
+        same = f"{self._time} = :{_BEGIN} AND {self._id} <= :{_ID}"
+        return self._source.count_some(f"{self._time} < :{_BEGIN} OR ({same})", values, most)
 
     def nulls(self) -> Statement:
         """The number of rows that have a null where positions are compared."""

@@ -21,6 +21,7 @@ from airflow_connect.connectors.jdbc.source.settings.mapped_columns import (
 from airflow_connect.connectors.jdbc.source.settings.names import (
     BULK,
     CLAMP,
+    CONTINUE,
     FAIL,
     GRANULARITIES,
     INCREMENTING,
@@ -218,6 +219,15 @@ class JdbcSourceKeys(TypedConfig):
         " so.",
         Range(1, 20_000),
     )
+    recreated = _MODE.low.text(
+        "table.recreated",
+        FAIL,
+        "What to do if a table of PostgreSQL was dropped and created again since the last run, and has rows at or below"
+        " the offset. fail: it is not copied, and the run fails. continue: these rows are taken as copied, which is"
+        " right if the table was rebuilt with its rows; the report has their number.",
+        EnumString(FAIL, CONTINUE),
+        recommender=ForModes(INCREMENTING, TIMESTAMP, TIMESTAMP_INCREMENTING),
+    ).to(str.lower)
     isolation = _MODE.low.text(
         "transaction.isolation.mode",
         "DEFAULT",

@@ -5,7 +5,7 @@ from __future__ import annotations
 BULK, TIMESTAMP, INCREMENTING, TIMESTAMP_INCREMENTING = "bulk", "timestamp", "incrementing", "timestamp+incrementing"
 """Modes."""
 DEFAULT_BATCH_ROWS = 1000
-FAIL, NULL, CLAMP = "fail", "null", "clamp"
+FAIL, NULL, CLAMP, CONTINUE = "fail", "null", "clamp", "continue"
 
 MAPPINGS = ("none", "precision_only", "best_fit", "best_fit_eager_double")
 LOGICAL = "connect_logical"

@@ -50,3 +50,16 @@ def test_null_in_a_key_changes_no_row_and_is_counted(database: Database, count: 
     )
     assert note.startswith(f"{count // 2} records were written to ")
     assert database.rows("SELECT COUNT(*) FROM orders") == [(count // 2 + 1,)]
+
+
+@ROWS_AND_COLUMNS
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_column_that_drops_spaces_of_keys_is_named(request: pytest.FixtureRequest, kind: str, count: int) -> None:
+    database: Database = request.getfixturevalue(f"{kind}_database")
+    exact = " CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin" if kind == "mariadb" else ""
+    database.execute(f"CREATE TABLE orders (id CHAR(9){exact} PRIMARY KEY, n BIGINT)")
+    values = [{"id": ("a", "a ")[n % 2], "n": n} for n in range(count)]
+    (note,) = ColumnRun(database, ORDER, **UPSERT).copy(values).notes
+    assert database.rows("SELECT n FROM orders") == [(count - 1,)]
+    assert note.startswith("The column id of ")
+    assert "which does not keep spaces at the end" in note

@@ -355,3 +355,25 @@ def test_created_columns_hold_texts_and_bytes_of_any_length(database):
     value = {"id": 1, "text": "ü" * 70_000, "raw": bytes(range(256)) * 300}
     SinkRun(database, auto_create="true").write(records(value, schema=schema))
     assert database.rows("SELECT text, raw FROM orders") == [(value["text"], value["raw"])]
+
+
+@pytest.mark.parametrize("evolves", ["true", "false"])
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+@pytest.mark.parametrize("pk_mode", ["kafka", "record_value"])
+def test_columns_of_a_key_that_are_missing_are_refused_with_advice_that_works(database, mode, pk_mode, evolves):
+    database.execute("CREATE TABLE orders (name VARCHAR(30))", "INSERT INTO orders VALUES ('old')")
+    schema = s.struct(("name", s.OPTIONAL_STRING), ("code", s.STRING))
+    fields = {"pk_fields": "code"} if pk_mode == "record_value" else {"fields_whitelist": "name"}
+    run = SinkRun(database, insert_mode=mode, pk_mode=pk_mode, auto_evolve=evolves, **fields)
+    given = records({"name": "a", "code": "x"}, {"name": "b", "code": "y"}, schema=schema)
+    with pytest.raises(DataError, match="missing field") as refused:
+        run.write(given)
+    advice = refused.value.suggestion
+    assert "auto.evolve" not in advice
+    assert "fields.whitelist" not in advice
+    assert "optional" not in advice
+    statements = advice.partition("Add them: ")[2].partition(". Or ")[0]
+    database.execute(*statements.split("; "))
+    for _ in range(2):
+        run.write(given)
+    assert database.rows("SELECT name FROM orders ORDER BY name") == [("a",), ("b",), ("old",)]

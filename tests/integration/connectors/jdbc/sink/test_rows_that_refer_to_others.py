@@ -72,9 +72,30 @@ def test_row_without_the_one_it_refers_to_fails_with_what_to_do(request, kind):
     with pytest.raises(DataError) as caught:
         SinkRun(database, insert_mode="upsert", **BY_ID).write(records({"id": 1, "parent": 2}, schema=NODE))
     assert caught.value.code == "database.constraint"
-    assert "Copy that topic first with a connector of its own, or drop the foreign key" in caught.value.suggestion
+    assert "copy its topic first, with a connector of its own, or drop the foreign key" in caught.value.suggestion
     with pytest.raises(DataError) as caught:
         SinkRun(database, insert_mode="insert", **BY_ID).write(
             records({"id": 1, "parent": None}, {"id": 1, "parent": None}, schema=NODE)
         )
     assert "foreign key" not in caught.value.suggestion
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_advice_for_a_row_that_comes_later_works(request, kind):
+    database = request.getfixturevalue(f"{kind}_database")
+    database.execute(
+        "CREATE TABLE parents (id BIGINT PRIMARY KEY)",
+        "CREATE TABLE children (id BIGINT PRIMARY KEY, parent BIGINT, FOREIGN KEY (parent) REFERENCES parents (id))",
+    )
+    children = [record(n, {"id": n, "parent": 9}, schema=NODE, topic="children") for n in range(3)]
+    parents = [record(n, {"id": 9}, schema=s.struct(("id", s.INT64)), topic="parents") for n in range(1)]
+    for one in (*children, *parents):
+        one.original_topic = "orders"
+    run = SinkRun(database, insert_mode="upsert", table_name_format="${topic}", **BY_ID)
+    for _ in range(2):
+        with pytest.raises(DataError) as refused:
+            run.write(children)
+        assert "copy its topic first, with a connector of its own" in refused.value.suggestion
+    SinkRun(database, "first", table_name_format="${topic}").write(parents)
+    run.write(children)
+    assert database.rows("SELECT id, parent FROM children ORDER BY id") == [(0, 9), (1, 9), (2, 9)]

@@ -1,0 +1,158 @@
+"""What a table or a database is, apart from its name: whether two runs have read the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow_connect.databases.identifiers import TableId
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from airflow_connect.databases.urls import DatabaseAddress
+
+VIEW = "view:"
+"""Begins the identity of a view, a hash of its definition."""
+
+_PG_DATABASE = """
+SELECT oid::text, has_function_privilege(to_regprocedure('pg_catalog.pg_control_system()'), 'EXECUTE')
+FROM pg_catalog.pg_database WHERE datname = current_database()
+"""
+_PG_SERVER = "SELECT system_identifier::text FROM pg_catalog.pg_control_system()"
+_PG_TABLES = """
+SELECT current_database(), n.nspname, c.relname,
+       CASE WHEN c.relkind IN ('v', 'm') THEN 'view:' || md5(pg_get_viewdef(c.oid)) ELSE c.oid::text END,
+       (WITH RECURSIVE parts AS (SELECT inhrelid FROM pg_catalog.pg_inherits WHERE inhparent = c.oid UNION
+          SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN parts p ON i.inhparent = p.inhrelid)
+        SELECT array_agg(inhrelid::text) FROM parts),
+       (SELECT json_object_agg(a.attname, json_build_array(s.seqincrement,
+                 CASE WHEN has_sequence_privilege(s.seqrelid, 'SELECT, USAGE')
+                 THEN pg_sequence_last_value(s.seqrelid) END))::text
+        FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_sequence s ON s.seqrelid = d.objid
+        JOIN pg_catalog.pg_class q ON q.oid = s.seqrelid AND q.relpersistence = 'p'
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+        WHERE d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = c.oid
+          AND d.classid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i'))
+FROM unnest(%(schemas)s::text[], %(tables)s::text[]) AS chosen (s, t)
+JOIN pg_catalog.pg_namespace n ON n.nspname = chosen.s
+JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = chosen.t
+"""
+_PG_PARTS = """
+SELECT current_database(), n.nspname, c.relname
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.oid::text = ANY(%(oids)s::text[]) AND c.relkind IN ('r', 'f') ORDER BY 2, 3
+"""
+_MYSQL_TABLES = """
+SELECT table_schema, '', table_name, date_format(create_time, '%%Y-%%m-%%dT%%H:%%i:%%s')
+FROM information_schema.tables WHERE table_schema IN %(schemas)s AND create_time IS NOT NULL
+"""
+_MYSQL_VIEWS = """
+SELECT table_schema, '', table_name, concat('view:', md5(view_definition))
+FROM information_schema.views WHERE table_schema IN %(schemas)s
+"""
+_SQLITE_TABLES = "SELECT name, type, coalesce(sql, '') FROM sqlite_master WHERE type IN ('table', 'view')"
+
+
+class Counter(NamedTuple):
+    """A sequence of PostgreSQL that gives a column its numbers.
+
+    Attributes:
+        increment: from one number to the next; negative: it counts down.
+        last: the last number that it gave; None: none, or the user may not see it.
+    """
+
+    increment: int
+    last: int | None
+
+
+class Identities(NamedTuple):
+    """What the database says.
+
+    Attributes:
+        server: the system identifier of PostgreSQL; "": unknown.
+        database: oid of a database of PostgreSQL, the inode of a file of SQLite; "": unknown.
+        tables: of PostgreSQL the oid, of MySQL and MariaDB the time when a table was made, of SQLite the number of
+            changes of the schema. Tables of which nothing is known are missing.
+        parts: of PostgreSQL, the oids of the partitions of a table, and of the tables that inherit from it.
+        counters: of PostgreSQL, the sequences of the columns of a table.
+    """
+
+    server: str
+    database: str
+    tables: Mapping[TableId, str]
+    parts: Mapping[TableId, Sequence[str]] = MappingProxyType({})
+    counters: Mapping[TableId, Mapping[str, Counter]] = MappingProxyType({})
+
+
+def identities(name: str, connection: Connection, tables: Sequence[TableId]) -> Identities:
+    """Ask a database.
+
+    Args:
+        name: SQLAlchemy's name of the database.
+        connection: to it.
+        tables: that are read.
+    """
+    if name == "postgresql":
+        return _of_postgresql(connection, tables)
+    if name == "mysql":
+        return Identities("", "", _of_mysql(connection, tables))
+    return _of_sqlite(connection)
+
+
+def place(address: DatabaseAddress) -> str:
+    """Host, port and database, or the file, without credentials."""
+    hosts = address.arguments.get("host")  # of several: the URL has only the first one
+    return f"{address.display} ({hosts})" if hosts else address.display
+
+
+def _of_postgresql(connection: Connection, tables: Sequence[TableId]) -> Identities:
+    database, may_ask = connection.exec_driver_sql(_PG_DATABASE).one()
+    server = connection.exec_driver_sql(_PG_SERVER).scalar_one() if may_ask else ""
+    chosen = {"schemas": [table.schema for table in tables], "tables": [table.table for table in tables]}
+    found = list(connection.exec_driver_sql(_PG_TABLES, chosen)) if tables else []
+    # Each database has oids of its own.
+    of_tables = {TableId(*row[:3]): row[3] if row[3].startswith(VIEW) else f"{database}.{row[3]}" for row in found}
+    parts = {TableId(*row[:3]): sorted(row[4]) for row in found if row[4]}
+    counters = {TableId(*row[:3]): _counters(row[5]) for row in found if row[5]}
+    return Identities(str(server), str(database), of_tables, parts, counters)
+
+
+def _counters(text: str) -> dict[str, Counter]:
+    return {name: Counter(*found) for name, found in json.loads(text).items()}
+
+
+def parts_named(connection: Connection, oids: Sequence[str]) -> list[TableId]:
+    """The partitions of PostgreSQL with these oids."""
+    return [TableId(*row) for row in connection.exec_driver_sql(_PG_PARTS, {"oids": list(oids)})]
+
+
+def _of_mysql(connection: Connection, tables: Sequence[TableId]) -> dict[TableId, str]:
+    schemas = {"schemas": sorted({table.catalog for table in tables})}
+    if not tables:
+        return {}
+    found = [
+        row for statement in (_MYSQL_TABLES, _MYSQL_VIEWS) for row in connection.exec_driver_sql(statement, schemas)
+    ]
+    return {TableId(*row[:3]): str(row[3]) for row in found}
+
+
+def _of_sqlite(connection: Connection) -> Identities:
+    file = next(str(row[2]) for row in connection.exec_driver_sql("PRAGMA database_list") if row[1] == "main")
+    # Without opening it: closing another descriptor of the file would drop this process's locks.
+    inode = str(os.stat(file).st_ino)
+    version = connection.exec_driver_sql("PRAGMA schema_version").scalar_one()
+    tables = {}
+    for table, kind, sql in connection.exec_driver_sql(_SQLITE_TABLES):
+        is_view = kind == "view"
+        tables[TableId("", "", table)] = VIEW + hashed(sql) if is_view else f"{inode}.{version}"
+    return Identities("", inode, tables)
+
+
+def hashed(text: str) -> str:
+    """A short hash: a text may be long, or must not be shown."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,337 @@
+"""What a run reads, compared with what the last run has read: an offset has only the name of a table.
+
+A table that was dropped and created again may have rows at or below the offset, which no run would copy; so may another
+database behind `connection.url`. Therefore the connector keeps a document from run to run: the address, the server, a
+hash of the query, the tracked columns, and an identity of each table (`identities.py`). Only a change is looked at, and
+only if there are rows at or below the offset. What follows depends on how sure it is:
+
+- A table of PostgreSQL with another oid on the same server was made again. TRUNCATE, VACUUM FULL and ALTER TABLE keep
+  the oid. Its rows may be those that were copied (a dump that was restored) or others: the table fails, unless
+  `table.recreated=continue`.
+- MySQL, MariaDB and SQLite do not tell a table that was made again from one that was altered: a note with the number of
+  rows, so that no ALTER TABLE stops a connector. So is a view with another definition.
+- A partition, or a table that inherits, was added with rows at or below the offset: a note with their number, because
+  rows that were moved there were copied before.
+- A sequence of PostgreSQL that gives numbers at or below the offset: mode incrementing would not find these rows, so it
+  fails. `set_back.py` looks at sequences only if the largest number is below the offset.
+- Another address, server, query or column: a note with the numbers. A database that moves takes its rows along, and a
+  failover to another host must not stop a connector. PostgreSQL with the same system identifier is the same server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.connectors.jdbc.source.offsets.lookback import SentRows
+from airflow_connect.connectors.jdbc.source.offsets.positions import QUERY, Position
+from airflow_connect.connectors.jdbc.source.read.identities import VIEW, Counter, hashed, identities, parts_named, place
+from airflow_connect.connectors.jdbc.source.settings import names
+from airflow_connect.counting import agreeing, format_count, plural
+from airflow_connect.errors import ConfigError, OffsetError, StateError
+
+if TYPE_CHECKING:
+    from airflow_connect.connectors.jdbc.source.read.reading import Reading
+    from airflow_connect.databases.identifiers import TableId
+
+VERSION = 1
+MOST_COUNTED = 100_000
+"""How many rows at or below an offset are counted: it must be seen that there are some, not all of them."""
+_SHOWN = 10
+_AUTO = "the column that the database numbers"
+_LOADING = "complete ranges of an unfinished first copy"
+_LAST, _PARTS = 3, 4
+"""Where what is known of a table has the last number of a sequence, and its partitions."""
+_ADDED = (
+    "Since the last run, partitions, or tables that inherit, were added that have rows at or below the offset. Rows"
+    " that were moved there were copied before; others are not copied: delete or set the offsets to copy them"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a run has read: `server` and `database` as in `Identities`.
+
+    `tables`: of each its identity, its incrementing and its timestamp columns, the last number of its sequence, and its
+    partitions; "" for what is not known.
+    """
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    server: str = ""
+    database: str = ""
+    tables: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> _Known | None:
+        """From a document; None: there is none, or it is of another kind of connector with this name."""
+        if "tables" not in kept or "settings" not in kept:
+            return None
+        if kept.get("v") != VERSION:
+            raise StateError(
+                f"What the connector keeps from run to run has version {kept.get('v')}, and this release knows"
+                f" {VERSION}.",
+                suggestion="Use the release that wrote it, or a newer one.",
+            )
+        return cls(kept["settings"], kept["server"], kept["database"], kept["tables"])
+
+
+class Origin:
+    """Compares what a run reads with what the last one has read."""
+
+    def __init__(self, reading: Reading, kept: Mapping[str, Any], tables: Sequence[TableId]) -> None:
+        """Ask the database.
+
+        Args:
+            reading: connected.
+            kept: the document of the last run, or {}.
+            tables: that are read; () for a query.
+
+        Raises:
+            StateError: a newer release wrote the document.
+        """
+        self._reading = reading
+        self._before = _Known.of(kept)
+        self._found = identities(reading.name, reading.connection, tables)
+        self._chosen = tables
+        config = reading.config
+        self._settings = {
+            "connection.url": place(config.connection.address),
+            "topic.prefix": config.prefix,
+            "db.timezone": str(config.connection.zone),
+            **({QUERY: hashed(config.query)} if config.query else {}),
+        }
+        self._changes = [] if self._before is None else self._changes_since(self._before)
+        self._has_moved = self._before is not None and self._is_elsewhere(self._before)
+        self._now: dict[str, list[str]] = {}
+        self._moves: dict[str, tuple[Sequence[str], Position]] = {}
+        self._checked: dict[str, list[str]] = {}
+        self._told: dict[str, list[str]] = {}
+
+    def check(self, table: TableId | None, position: Position, *, is_loading: bool = False) -> None:
+        """Look at a table, or the query, before it is read from a position on.
+
+        Args:
+            table: None for the query.
+            position: after which rows are read; `Position()`: from the first one.
+            is_loading: ranges of an unfinished first copy are read instead.
+
+        Raises:
+            OffsetError: the table was made again, and has rows that would not be copied.
+        """
+        key = QUERY if table is None else table.full_name
+        now = [self._identity(table), *self._columns(key), *self._numbers(table, key)]
+        before = None if self._before is None else self._before.tables.get(key)
+        self._refuse_descending(table, key)
+        if before is not None and (is_loading or position != Position()):
+            changes = [*self._changes, *_changed_columns(before[1:3], now[1:3])]
+            is_other = not self._has_moved and "" not in (before[0], now[0]) and before[0] != now[0]
+            rows = self._rows_up_to(table, position, is_loading) if changes or is_other else ""
+            if rows and is_other:
+                self._name_other(key, rows, is_view=now[0].startswith(VIEW))
+            if rows and changes:
+                sentence = (
+                    f"Since the last run, {' and '.join(changes)}. Rows at or below an offset are taken as copied, and"
+                    " are not copied now. If they are not those that were copied before, delete or set the offsets"
+                )
+                self._told.setdefault(sentence, []).append(f"{key}: {rows}")
+            if not changes and not is_other and not is_loading:
+                self._name_added(key, before[_PARTS:], now[_PARTS:], position)
+                self._moves[key] = before[_LAST:], position
+        self._now[key] = now
+
+    def accept(self, table: TableId | None) -> None:
+        """Remember a table that was checked, for the next run. Called when nothing else was found.
+
+        Raises:
+            OffsetError: its sequence gives numbers that the offset is beyond.
+        """
+        key = QUERY if table is None else table.full_name
+        if key in self._moves:
+            before, position = self._moves[key]
+            _look_at_numbers(key, before, self._now[key][_LAST:], position)
+        self._checked[key] = self._now[key]
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether a run that dies must have kept the document, because it copies tables for the first time.
+
+        Not if something was named: then it must be named again.
+        """
+        known = {} if self._before is None else self._before.tables
+        return not self._told and not self._checked.keys() <= known.keys()
+
+    def finish(self, with_offset: Iterable[str]) -> Mapping[str, Any]:
+        """Name what was found, and return the document for the next run.
+
+        Args:
+            with_offset: full names of all tables with an offset; what is known of others that are gone is dropped.
+        """
+        for sentence, found in self._told.items():
+            more = f" and {format_count(len(found) - _SHOWN)} more" if len(found) > _SHOWN else ""
+            self._reading.note(f"{sentence}: {', '.join(found[:_SHOWN])}{more}.")
+        needed = {table.full_name for table in self._chosen}.union(with_offset)
+        before = {} if self._before is None else self._before.tables
+        known = {name: list(found) for name, found in before.items() if name in needed}
+        return {
+            "v": VERSION,
+            "settings": self._settings,
+            "server": self._found.server,
+            "database": self._found.database,
+            "tables": {**known, **self._checked},
+        }
+
+    def _name_other(self, key: str, rows: str, *, is_view: bool) -> None:
+        """A note, or an error, about a table that is not the one that the last run has read."""
+        if is_view:
+            what = (
+                "Views have another definition than at the last run: rows at or below their offsets are not copied. If"
+                " they are not those that were copied before, delete or set the offsets"
+            )
+        elif self._reading.name != "postgresql":
+            what = (
+                "Since the last run, tables were altered, or dropped and created again; the database does not tell"
+                " which. If they were created again, delete or set their offsets: rows at or below these are not copied"
+            )
+        elif self._reading.config.recreated == names.CONTINUE:
+            what = (
+                "Tables were dropped and created again since the last run. With table.recreated=continue, their rows at"
+                " or below the offset are taken as copied, and are not copied now"
+            )
+        else:
+            raise _made_again(key, rows)
+        self._told.setdefault(what, []).append(f"{key}: {rows}")
+
+    def _numbers(self, table: TableId | None, key: str) -> tuple[str, str]:
+        """The last number that a sequence gave to the tracked column, and the oids of partitions, with commas."""
+        if table is None:
+            return "", ""
+        counter = self._counter(table, key)
+        last = "" if counter is None or counter.last is None else str(counter.last)
+        return last, ",".join(self._found.parts.get(table, ()))
+
+    def _counter(self, table: TableId | None, key: str) -> Counter | None:
+        config = self._reading.config
+        if table is None or config.mode != names.INCREMENTING:
+            return None
+        counters = self._found.counters.get(table, {})
+        column = config.incrementing_column(key)
+        if not column:  # the one that the database numbers
+            return next(iter(counters.values())) if len(counters) == 1 else None
+        return counters.get(column) or counters.get(column.lower())
+
+    def _refuse_descending(self, table: TableId | None, key: str) -> None:
+        counter = self._counter(table, key)
+        if counter is not None and counter.increment < 0:
+            raise ConfigError(
+                f"The sequence of the incrementing column of {key} counts down (INCREMENT BY {counter.increment}): new"
+                " rows would not be found, because mode incrementing looks for larger numbers.",
+                code="database.column",
+                suggestion="Use a mode with a timestamp, or mode bulk.",
+                config_path="mode",
+            )
+
+    def _name_added(self, key: str, before: Sequence[str], now: Sequence[str], position: Position) -> None:
+        """Name partitions that were added with rows at or below the offset."""
+        if not before or before[0] == now[0]:
+            return
+        added = sorted(set(now[0].split(",")).difference(before[0].split(","), [""]))
+        for part in parts_named(self._reading.connection, added):
+            rows = self._rows_up_to(part, position, is_loading=False)
+            if rows:
+                self._told.setdefault(_ADDED, []).append(f"{key}: {rows} in {part.full_name}")
+
+    def _rows_up_to(self, table: TableId | None, position: Position, is_loading: bool) -> str:
+        """What would not be copied, in words; "": nothing."""
+        if is_loading:
+            return _LOADING
+        reading, config = self._reading, self._reading.config
+        if config.lookback_ms and position.timestamp_us is not None:
+            sent = SentRows(position, config.lookback_ms * 1000, config.lookback_rows)
+            position = position.changed(timestamp_us=sent.begin_us, local_us=None)
+        statement = reading.criteria(reading.source(table)).copied(position, MOST_COUNTED)
+        count = int(reading.execute(statement).scalar_one()) if statement is not None else 0
+        if not count:
+            return ""
+        return f"at least {plural(count, 'row')}" if count == MOST_COUNTED else plural(count, "row")
+
+    def _identity(self, table: TableId | None) -> str:
+        return "" if table is None else self._found.tables.get(table, "")
+
+    def _columns(self, key: str) -> tuple[str, str]:
+        config = self._reading.config
+        number = (config.incrementing_column(key) or _AUTO) if config.uses_incrementing else ""
+        return number, ",".join(config.timestamp_columns(key)) if config.uses_timestamps else ""
+
+    def _is_elsewhere(self, before: _Known) -> bool:
+        """Whether this is another database, or might be one."""
+        now = self._found
+        if before.server and now.server and before.server != now.server:
+            return True
+        if before.settings.get("connection.url") == self._settings["connection.url"]:
+            return False
+        return not (before.server and now.server) or before.database != now.database
+
+    def _changes_since(self, before: _Known) -> list[str]:
+        """What is different for all tables, as parts of a sentence."""
+        old, new = before.settings, self._settings
+        found = [
+            f"{key} was changed" for key in ("topic.prefix", "db.timezone", QUERY) if key in old and key in new
+            and old[key] != new[key]
+        ]  # fmt: skip
+        is_other_database = (
+            "" not in (before.database, self._found.database) and before.database != self._found.database
+        )
+        address, address_before = new["connection.url"], old.get("connection.url", "")
+        if self._is_elsewhere(before):
+            is_renamed = address != address_before
+            found.append(
+                f"connection.url was changed from {address_before} to {address}, which may be another database"
+                if is_renamed
+                else f"{address} has become another server"
+            )
+        elif is_other_database and self._reading.config.query:
+            found.append(f"the database {address} was made again")
+        return found
+
+
+def _changed_columns(before: Sequence[str], now: Sequence[str]) -> list[str]:
+    return [
+        f"the tracked column was changed from {old} to {new}"
+        for old, new in zip(before, now, strict=True)
+        if old and new and old != new
+    ]
+
+
+def _look_at_numbers(key: str, before: Sequence[str], now: Sequence[str], position: Position) -> None:
+    """Refuse a sequence that has moved, and gives numbers that the offset is beyond.
+
+    One that stays where it is, is not used: ids come from elsewhere, as in a logical replica.
+    """
+    offset = position.incrementing
+    if not before or before[0] == now[0] or not now[0] or offset is None or int(now[0]) >= offset:
+        return
+    raise OffsetError(
+        f"Since the last run, the sequence of the incrementing column of {key} has moved from"
+        f" {before[0] or 'its beginning'} to {now[0]}, but rows up to {offset} were copied: new rows with numbers"
+        f" up to {offset} would not be found.",
+        code="database.set_back",
+        suggestion="Set the offset of the table to the number before its first new row: all rows after it are"
+        f" copied, also those that were copied before. Or have the sequence go on after {offset} (setval), if no"
+        " new row has a smaller number.",
+    )
+
+
+def _made_again(key: str, rows: str) -> OffsetError:
+    number, _, _ = rows.rpartition(" ")
+    left = f"{number} of its rows {agreeing(1 if number == '1' else 2, 'are')} at or below the offset"
+    if rows == _LOADING:
+        left = f"{rows} would not be read again"
+    return OffsetError(
+        f"The table {key} was dropped and created again since the last run, and {left}: they would not be copied."
+        " Either they were copied from the earlier table (it was rebuilt, or restored from a dump), or they are new.",
+        code="database.recreated",
+        suggestion="If they are new, delete the offset of the table: all of its rows are copied. If they were copied,"
+        " set table.recreated=continue for one run: only rows after the offset are copied.",
+        config_path="table.recreated",
+    )
