@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -100,6 +100,11 @@ def _error_of(document: Mapping[str, Any]) -> dict[str, str]:
     return {name: str(part) for name, part in parts.items() if part}
 
 
+def dags_of(runs: Iterable[Run]) -> tuple[str, ...]:
+    """Ids of the DAGs that have started these runs, in their order."""
+    return tuple(dict.fromkeys(run.origin["dag_id"] for run in runs if run.origin.get("dag_id")))
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     """A sink in one partition of its topics.
@@ -155,7 +160,10 @@ class Connector:
         positions: by topic and partition; () for sources, and if they are not known.
         lag: records to copy; None: not known, or it is a source.
         runs: the newest first.
-        next_run_ms: when a worker runs it again; None: not known.
+        next_run_ms: when a worker runs it again, or Airflow starts its DAG; None: not known.
+        missed_run_ms: of a late one, when the first of the runs was due that are missing.
+        schedule_note: of one that DAGs run, what keeps it from being late, or "".
+        schedule_problem: of one that DAGs run, why it is not known whether it is late, or "".
         target: the target state of a registered connector: STARTED, PAUSED or STOPPED.
         lag_of_hours: lag that runs of the last week have found.
         copying: the run that has begun to copy and has not committed, or "".
@@ -174,6 +182,9 @@ class Connector:
     lag: int | None = None
     runs: tuple[Run, ...] = ()
     next_run_ms: int | None = None
+    missed_run_ms: int | None = None
+    schedule_note: str = ""
+    schedule_problem: str = ""
     target: str = ""
     lag_of_hours: tuple[LagOfHour, ...] = ()
     copying: str = ""
@@ -209,7 +220,7 @@ class Connector:
     @property
     def dags(self) -> tuple[str, ...]:
         """Ids of the DAGs that have run it, as far as its history tells."""
-        return tuple(dict.fromkeys(run.origin["dag_id"] for run in self.runs if run.origin.get("dag_id")))
+        return dags_of(self.runs)
 
 
 @dataclass(frozen=True, slots=True)

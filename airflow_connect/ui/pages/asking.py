@@ -12,6 +12,7 @@ from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.reporting.redaction import Redactor
 from airflow_connect.ui.overview.reader import InstallationReader
 from airflow_connect.ui.overview.watching import Memory, Remembered, Seen
+from airflow_connect.ui.web.dag_schedules import DagSchedules
 from airflow_connect.ui.web.installations import Installation, Installations
 from airflow_connect.ui.web.known_classes import unknown_classes
 
@@ -270,7 +271,8 @@ class Console:
         installation = self.installations.get(conn_id)
         known = self._readers.get(conn_id)
         if known is None or known[0] is not installation:
-            known = self._readers[conn_id] = installation, InstallationReader(installation.settings)
+            reader = InstallationReader(installation.settings, DagSchedules().read)
+            known = self._readers[conn_id] = installation, reader
         with installation.settings.references.hiding_errors():
             return known[1].read()
 

@@ -111,10 +111,13 @@ def test_one_line_says_that_nothing_is_wrong_and_when_that_was_checked(
 def test_what_was_not_looked_at_is_said(browser_of: BrowserOf, monkeypatch: pytest.MonkeyPatch) -> None:
     refused: Seen[dict[str, Deadline]] = Seen(None, 0.0, "Kafka refuses it.", is_waiting=False)
     away = Connector("away", "sink", {}, State.CURRENT, lag_problem="It reads another cluster.")
-    told = told_of(monkeypatch, browser_of, Checked("a", seen_of(away), refused, ()))
+    gone = Connector("gone", "sink", None, State.WAITING, lag=5, schedule_problem="This Airflow has no DAG g.")
+    told = told_of(monkeypatch, browser_of, Checked("a", seen_of(away, gone), refused, ()))
     assert "No problem was found in a." in told
     assert "a: when topics lose records is not known. Kafka refuses it." in told
     assert "a: the lag of 1 connector is not known (away)" in told
+    assert "a: 1 connector with records to copy may be late (gone); nothing here tells." in told
+    assert "This Airflow has no DAG g." in told
 
 
 NOW = time.time_ns() // 1_000_000
@@ -134,6 +137,8 @@ OFFSETS = Run("r", "failed", NOW - HOUR, NOW - HOUR, error={"code": "offset.out_
         (SINK, (Trouble.DEAD_LETTERS,), "Replay dead letters"),
         (SINK, (Trouble.UNREADABLE,), ""),
         (replace(OF_A_DAG, state=State.FAILED), (Trouble.FAILED,), "Run now"),
+        (replace(OF_A_DAG, state=State.LATE), (Trouble.LATE,), "Run now"),
+        (replace(OF_A_DAG, state=State.PAUSED), (Trouble.LOSING,), "Resume its DAG"),
         (OF_A_DAG, (Trouble.DEAD_LETTERS,), "Dead letters"),
     ],
 )

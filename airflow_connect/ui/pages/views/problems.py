@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from airflow_connect.documents.run import DONE, EMPTY
 from airflow_connect.runtime.reporting.texts import format_count, plural
-from airflow_connect.ui.overview.model import Connector, Run
+from airflow_connect.ui.overview.model import Connector, Run, State
 from airflow_connect.ui.overview.problems import Problem, Trouble
 from airflow_connect.ui.overview.retention import Deadline
 from airflow_connect.ui.pages.calls import Call
@@ -22,11 +23,12 @@ _CHANGED_MEANWHILE = "offset.changed_meanwhile"
 
 @dataclass(frozen=True, slots=True)
 class Help:
-    """The one button: a change that is sent (`do`), or a page that it leads to (`href`)."""
+    """The one button: a change that is sent (`do`), or a page that it leads to (`href`), of Airflow or of ours."""
 
     word: str
     do: str = ""
     href: str = ""
+    is_of_airflow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +99,21 @@ def _notes(found: Checked) -> list[str]:
     if found.deadlines and found.deadlines.problem:
         notes.append(f"{found.conn_id}: when topics lose records is not known. {found.deadlines.problem}")
     connectors = found.seen.value.connectors.values() if found.seen.value else ()
-    unknown = [c.name for c in connectors if c.lag_problem]
-    if unknown:
-        named = ", ".join(unknown[:3]) + (f" and {len(unknown) - 3} more" if len(unknown) > 3 else "")
+    if unknown := [c.name for c in connectors if c.lag_problem]:
         notes.append(
-            f"{found.conn_id}: the lag of {plural(len(unknown), 'connector')} is not known ({named}), so nothing here"
-            " tells whether they are late or lose records."
+            f"{found.conn_id}: the lag of {plural(len(unknown), 'connector')} is not known ({_named(unknown)}), so"
+            " nothing here tells whether they are late or lose records."
+        )
+    if unplanned := [c for c in connectors if c.schedule_problem and c.lag]:
+        notes.append(
+            f"{found.conn_id}: {plural(len(unplanned), 'connector')} with records to copy may be late"
+            f" ({_named([c.name for c in unplanned])}); nothing here tells. {unplanned[0].schedule_problem}"
         )
     return notes
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 # --- sentences -------------------------------------------------------------------------------------------------------
@@ -129,8 +138,8 @@ def _since(problem: Problem) -> str:
         case Trouble.LOSING:
             oldest_ms = problem.deadlines[0].at_ms - problem.deadlines[0].retention_ms
             return f"its oldest record waits since {_when(oldest_ms)}"
-        case Trouble.LATE if connector.next_run_ms:
-            return f"a run was due {_when(connector.next_run_ms)}"
+        case Trouble.LATE if connector.missed_run_ms:
+            return f"a run was due {_when(connector.missed_run_ms)}"
         case Trouble.DEAD_LETTERS if connector.last_copy:
             return _when(connector.last_copy.ended_ms)
         case _:
@@ -163,7 +172,7 @@ def _tried(connector: Connector) -> tuple[str, ...]:
     last, success = connector.last_run, _last_success(connector)
     if last is None:
         return ("It has no run in the history.",)
-    told = []
+    told = [connector.schedule_note] if connector.schedule_note else []
     if not _succeeded(last):
         told.append(f"The run of {_when(last.started_ms)} failed.")
     if success is None:
@@ -184,7 +193,7 @@ def _help(call: Call, problem: Problem, *, may_run: bool, may_change: bool) -> H
     if connector.kind == "sink" and may_look and (Trouble.LOST in troubles or _is_of_offsets(connector)):
         return Help("Offsets", href=call.href("offsets", name=connector.name))
     if set(troubles) & {Trouble.FAILED, Trouble.LOST, Trouble.LOSING, Trouble.LATE}:
-        return _restart(connector) if may_run else None
+        return _restart(call, connector) if may_run else None
     if Trouble.DEAD_LETTERS not in troubles:
         return None
     if is_sink and may_change and connector.queue:
@@ -197,11 +206,13 @@ def _is_of_offsets(connector: Connector) -> bool:
     return code.startswith("offset.") and code != _CHANGED_MEANWHILE
 
 
-def _restart(connector: Connector) -> Help | None:
+def _restart(call: Call, connector: Connector) -> Help | None:
+    if not connector.is_registered and connector.state is State.PAUSED:
+        return Help("Resume its DAG", href=call.airflow("dags", connector.dags[0]), is_of_airflow=True)
     if not connector.is_registered:
         return Help("Run now", do=f"run:{connector.name}") if connector.dags else None
     if connector.target != "STARTED":
         return Help("Resume", do=f"resume:{connector.name}")
-    if connector.state.value == "failed":
+    if connector.state is State.FAILED:
         return Help("Restart", do=f"restart:{connector.name}")
     return Help("Run now", do=f"run:{connector.name}")
