@@ -22,7 +22,7 @@ class DagSchedule:
     dag_id: str
     is_paused: bool
     next_ms: int | None = None
-    two_after: _Times = field(default=lambda _: (), compare=False)
+    two_after: _Times = field(default=lambda _: (), compare=False, repr=False)
     problem: str = ""
 
     def missed_since(self, ended_ms: int, now_ms: int) -> int | None:

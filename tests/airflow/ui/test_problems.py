@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 
 from airflow_connect.errors import UnavailableError
 from airflow_connect.ui.overview.model import Connector, Overview, Position, Run, State
-from airflow_connect.ui.overview.problems import Problem, Trouble
+from airflow_connect.ui.overview.problems import Letters, Problem, Trouble
 from airflow_connect.ui.overview.retention import Deadline
 from airflow_connect.ui.overview.watching import Seen
 from airflow_connect.ui.pages.asking import Console
@@ -126,6 +126,9 @@ OF_A_DAG = replace(SINK, config=None, target="", runs=(Run("r", "failed", 1, 2, 
 OFFSETS = Run("r", "failed", NOW - HOUR, NOW - HOUR, error={"code": "offset.out_of_range"})
 
 
+LETTERS = Run("r", "done", NOW - HOUR, NOW, records=5, dead_lettered=2, origin={"dag_id": "d"}, queue="dlq")
+
+
 @pytest.mark.parametrize(
     ("connector", "troubles", "word"),
     [
@@ -140,6 +143,8 @@ OFFSETS = Run("r", "failed", NOW - HOUR, NOW - HOUR, error={"code": "offset.out_
         (replace(OF_A_DAG, state=State.LATE), (Trouble.LATE,), "Run now"),
         (replace(OF_A_DAG, state=State.PAUSED), (Trouble.LOSING,), "Resume its DAG"),
         (OF_A_DAG, (Trouble.DEAD_LETTERS,), "Dead letters"),
+        (replace(OF_A_DAG, runs=(LETTERS,)), (Trouble.DEAD_LETTERS,), "Replay dead letters"),
+        (SINK, (Trouble.GROWING,), "Replay dead letters"),
     ],
 )
 def test_the_button_fits_the_problem(connector: Connector, troubles: tuple[Trouble, ...], word: str) -> None:
@@ -148,7 +153,25 @@ def test_the_button_fits_the_problem(connector: Connector, troubles: tuple[Troub
     found = problems._help(call, problem, may_run=True, may_change=True)
     assert (found.word if found else "") == word
     seen = problems._help(call, problem, may_run=False, may_change=False)
-    assert (seen.word if seen else "") == ("Dead letters" if Trouble.DEAD_LETTERS in troubles else "")
+    assert (seen.word if seen else "") == (
+        "Dead letters" if {Trouble.DEAD_LETTERS, Trouble.GROWING} & set(troubles) else ""
+    )
+
+
+def test_dead_letters_that_become_more_say_how_many_there_were(
+    browser_of: BrowserOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, last = replace(LETTERS, run_id="1", ended_ms=NOW - HOUR), replace(LETTERS, run_id="2", dead_lettered=1200)
+    problem = Problem(replace(SINK, runs=(last, first)), (Trouble.GROWING,), letters=Letters((last, first)))
+    told = told_of(monkeypatch, browser_of, Checked("a", seen_of(problem.connector), None, (problem,)))
+    assert "! More dead letters" in told
+    assert "1,200 dead letters in the last run that read records." in told
+    assert "2 in the run before it, 1,202 in the last 2 runs that read records." in told
+    assert re.search(r"! More dead letters \S+ \S+ UTC, 60 min ago", told)
+
+
+def test_a_message_leads_to_the_page_of_all_installations(browser_of: BrowserOf) -> None:
+    assert browser_of("viewer").get("/airflow-connect/problems").url.path == PAGE
 
 
 def test_the_page_does_not_wait_for_kafka() -> None:

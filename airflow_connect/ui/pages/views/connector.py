@@ -17,6 +17,7 @@ from airflow_connect.ui.pages.views.hiding import knows_class, shown_config
 from airflow_connect.ui.pages.views.listing import badge
 from airflow_connect.ui.pages.views.of_dags import last_task, may_change
 from airflow_connect.ui.pages.views.running import running_of
+from airflow_connect.ui.web.access import Right
 
 if TYPE_CHECKING:
     from airflow_connect.ui.pages.asking import Config
@@ -132,7 +133,7 @@ def may_plan(call: Call, connector: Connector, task: Seen[DagTask] | None) -> bo
     """Whether the plan of a connector of a DAG may be requested here."""
     if task is None or task.value is None or task.value.templates or unknown_classes(call, task):
         return False
-    return bool(connector.dags) and call.visitor.may_trigger(connector.dags[0])
+    return bool(connector.dags) and call.may(Right.OPERATE) and call.visitor.may_trigger(connector.dags[0])
 
 
 def unknown_classes(call: Call, task: Seen[DagTask] | None) -> list[str]:

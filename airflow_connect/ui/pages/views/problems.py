@@ -77,8 +77,9 @@ def _rows(call: Call, found: Checked) -> list[Row]:
     of = replace(call, conn_id=found.conn_id)
     operates, changes = of.may(Right.OPERATE), of.may(Right.CHANGE)
     is_of_dag = any(not p.connector.is_registered for p in found.problems)
-    # What depends on a single DAG, Airflow decides after the click.
+    # What depends on a single DAG is decided after the click.
     triggers = operates and is_of_dag and of.visitor.may_trigger()
+    edits = operates and is_of_dag and of.visitor.may_edit_dag()
     return [
         Row(
             of,
@@ -87,7 +88,9 @@ def _rows(call: Call, found: Checked) -> list[Row]:
             _since(p),
             _costs(p),
             _tried(p.connector),
-            _help(of, p, may_run=operates if p.connector.is_registered else triggers, may_change=changes),
+            _help(of, p, may_run=operates, may_change=changes)
+            if p.connector.is_registered
+            else _help(of, p, may_run=triggers, may_change=edits),
         )
         for p in found.problems
     ]
@@ -140,8 +143,8 @@ def _since(problem: Problem) -> str:
             return f"its oldest record waits since {_when(oldest_ms)}"
         case Trouble.LATE if connector.missed_run_ms:
             return f"a run was due {_when(connector.missed_run_ms)}"
-        case Trouble.DEAD_LETTERS if connector.last_copy:
-            return _when(connector.last_copy.ended_ms)
+        case Trouble.GROWING | Trouble.DEAD_LETTERS if problem.letters.runs:
+            return _when(problem.letters.runs[-1].ended_ms)
         case _:
             return "not known"
 
@@ -157,8 +160,13 @@ def _costs(problem: Problem) -> tuple[str, ...]:
     costs += [_loss(deadline) for deadline in problem.deadlines]
     if problem.connector.lag:
         costs.append(f"{plural(problem.connector.lag, 'record')} to copy.")
-    if problem.dead_letters:
-        costs.append(f"{plural(problem.dead_letters, 'dead letter')} in the last run that read records.")
+    if letters := problem.letters.runs:
+        costs.append(f"{plural(problem.letters.last, 'dead letter')} in the last run that read records.")
+        if len(letters) > 1:
+            costs.append(
+                f"{format_count(letters[1].dead_lettered)} in the run before it,"
+                f" {format_count(problem.letters.total)} in the last {len(letters)} runs that read records."
+            )
     return tuple(costs)
 
 
@@ -186,15 +194,13 @@ def _tried(connector: Connector) -> tuple[str, ...]:
 
 def _help(call: Call, problem: Problem, *, may_run: bool, may_change: bool) -> Help | None:
     """The button that fits, if the user may press it."""
-    connector, troubles = problem.connector, problem.troubles
-    is_sink = connector.is_registered and connector.kind == "sink"
-    # Whether the user may edit one of many DAGs, its own page of offsets says.
-    may_look = may_change if connector.is_registered else may_run
-    if connector.kind == "sink" and may_look and (Trouble.LOST in troubles or _is_of_offsets(connector)):
+    connector, troubles = problem.connector, set(problem.troubles)
+    is_sink = connector.kind == "sink"
+    if is_sink and may_change and (Trouble.LOST in troubles or _is_of_offsets(connector)):
         return Help("Offsets", href=call.href("offsets", name=connector.name))
-    if set(troubles) & {Trouble.FAILED, Trouble.LOST, Trouble.LOSING, Trouble.LATE}:
+    if troubles & {Trouble.FAILED, Trouble.LOST, Trouble.LOSING, Trouble.LATE}:
         return _restart(call, connector) if may_run else None
-    if Trouble.DEAD_LETTERS not in troubles:
+    if not troubles & {Trouble.GROWING, Trouble.DEAD_LETTERS}:
         return None
     if is_sink and may_change and connector.queue:
         return Help("Replay dead letters", href=call.href("replay", name=connector.name))
