@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from airflow_connect.airflow.config_provider import PROVIDER_NAME, AirflowConfigProvider
 from airflow_connect.config_providers.resolving import resolve_references
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow_connect.runtime.driver.dead_letters.replay import Replayed, ReplayRequest
     from airflow_connect.runtime.spec import RunSpec
     from airflow_connect.ui.overview.details import DeadLetters, FullRun
-    from airflow_connect.ui.overview.model import Overview
+    from airflow_connect.ui.overview.model import Connector, Overview
     from airflow_connect.ui.overview.retention import Deadline
     from airflow_connect.ui.web.dag_tasks import DagTask
 
@@ -62,6 +62,12 @@ class Look:
         if not self.is_new:
             return DOCTOR_FRESH_S
         return 0.0 if self.wait_s > DETAILS_WAIT_S else 0.5
+
+
+class Oldest(NamedTuple):
+    """The time of the oldest record that waits; None: not known, or nothing waits."""
+
+    record_ms: int | None
 
 
 class Console:
@@ -178,6 +184,18 @@ class Console:
 
         remembered = self._remembered(("deadlines", conn_id), conn_id, ask)
         return remembered.look(DETAILS_FRESH_S if fresh_s is None else fresh_s, wait_s)
+
+    def oldest(self, conn_id: str, connector: Connector) -> Seen[Oldest]:
+        """Since when the oldest record waits that a sink has not copied."""
+
+        def ask() -> Oldest:
+            from airflow_connect.ui.overview.retention import oldest_ms
+
+            overview = self.overview(conn_id).value
+            known = overview.connectors.get(connector.name, connector) if overview else connector
+            return Oldest(oldest_ms(self.installations.get(conn_id).settings, known.positions))
+
+        return self._detail(("oldest", conn_id, connector.name), conn_id, ask)
 
     def doctor(self, conn_id: str, name: str, config: Config | None, look: Look = Look()) -> Seen[list[Check]]:
         """Whether everything that runs need is there: of the installation, or also of one connector.
