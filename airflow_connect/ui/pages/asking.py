@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from airflow_connect.runtime.spec import RunSpec
     from airflow_connect.ui.overview.details import DeadLetters, FullRun
     from airflow_connect.ui.overview.model import Connector, Overview
+    from airflow_connect.ui.overview.problems import Problem
     from airflow_connect.ui.overview.retention import Deadline
     from airflow_connect.ui.web.dag_tasks import DagTask
 
@@ -78,6 +80,7 @@ class Console:
         self.installations = installations
         self._memory = Memory(Redactor([]))
         self._readers: dict[str, tuple[Installation, InstallationReader]] = {}
+        self._problems: dict[str, tuple[Overview, Mapping[str, Deadline], int, tuple[Problem, ...]]] = {}
 
     def overview(self, conn_id: str, *, now: bool = False) -> Seen[Overview]:
         """The installation; `now`: as it is after a change, if Kafka answers within `WAIT_S`."""
@@ -196,6 +199,17 @@ class Console:
             return Oldest(oldest_ms(self.installations.get(conn_id).settings, known.positions))
 
         return self._detail(("oldest", conn_id, connector.name), conn_id, ask)
+
+    def problems(self, conn_id: str, overview: Overview, deadlines: Mapping[str, Deadline]) -> tuple[Problem, ...]:
+        """What is wrong with connectors: found once for each reading of Kafka, and each minute. Every page asks."""
+        from airflow_connect.ui.overview.problems import problems_of
+
+        now_ms = time.time_ns() // 1_000_000
+        minute, known = now_ms // 60_000, self._problems.get(conn_id)
+        if known is None or known[0] is not overview or known[1] is not deadlines or known[2] != minute:
+            known = overview, deadlines, minute, tuple(problems_of(overview, deadlines, now_ms))
+            self._problems[conn_id] = known
+        return known[3]
 
     def doctor(self, conn_id: str, name: str, config: Config | None, look: Look = Look()) -> Seen[list[Check]]:
         """Whether everything that runs need is there: of the installation, or also of one connector.

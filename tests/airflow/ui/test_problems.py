@@ -189,6 +189,23 @@ def test_the_page_does_not_wait_for_kafka() -> None:
     wait_until(lambda: console.known("a", 60.0).problem == "a does not answer.", "the answer")
 
 
+def test_problems_are_found_once_for_each_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(None)  # type: ignore[arg-type]
+    read = [seen_of(replace(SINK, state=State.LATE)).value, seen_of(SINK).value]
+    none: dict[str, Deadline] = {}
+    monkeypatch.setattr(time, "time_ns", lambda: NOW * 1_000_000)
+    first = console.problems("a", read[0], none)  # type: ignore[arg-type]
+    assert [problem.troubles for problem in first] == [(Trouble.LATE,)]
+    assert console.problems("a", read[0], none) is first  # type: ignore[arg-type]
+    assert console.problems("a", read[1], none) == ()  # type: ignore[arg-type]
+    soon = {"t": Deadline("t", "c", "t-0", NOW + HOUR, 24 * HOUR)}
+    assert [p.troubles for p in console.problems("a", read[1], soon)] == [(Trouble.LOSING,)]  # type: ignore[arg-type]
+    far = {"t": Deadline("t", "c", "t-0", NOW + 24 * HOUR + 30_000, 48 * HOUR)}
+    assert console.problems("a", read[1], far) == ()  # type: ignore[arg-type]
+    monkeypatch.setattr(time, "time_ns", lambda: (NOW + 60_000) * 1_000_000)
+    assert len(console.problems("a", read[1], far)) == 1  # type: ignore[arg-type]
+
+
 # --- in Chromium -----------------------------------------------------------------------------------------------------
 
 
