@@ -12,7 +12,7 @@ from typing import Any
 from airflow_connect.api.json_document import JsonDocument
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.staging import StagedFile
-from airflow_connect.documents.run_detail import RunDetail
+from airflow_connect.documents.run_detail import ReasonRow, RunDetail
 from airflow_connect.documents.run_lag import RunLag
 from airflow_connect.documents.source_run import SourcePlan, SourceRunReport, SourceTaskReport
 
@@ -106,8 +106,11 @@ class TaskReport(JsonDocument):
         source: the result of a source's task; None for sinks.
         notes: sentences of the task for the run's report.
         ended_ms: when it had staged everything, by the clock of its host; 0: an earlier release wrote the report.
+        oldest_ms: of a sink, the oldest timestamp among the first records of its partitions; 0: none has one.
+        skipped: failed records that were tolerated and get no dead letter, by their reason.
     """
 
+    LEFT_OUT = frozenset({"oldest_ms", "skipped"})
     MAY_LACK = frozenset({"source", "notes", "ended_ms"})
 
     task: int
@@ -123,6 +126,8 @@ class TaskReport(JsonDocument):
     source: SourceTaskReport | None = None
     notes: tuple[str, ...] = ()
     ended_ms: int = 0
+    oldest_ms: int = 0
+    skipped: tuple[ReasonRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

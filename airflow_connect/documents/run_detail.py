@@ -6,6 +6,7 @@ names, because a name in every row would double the size.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +16,7 @@ from airflow_connect.api.json_document import JsonDocument
 if TYPE_CHECKING:
     from airflow_connect.documents.run import TaskReport
 
-MOST_PARTITIONS, MOST_TASKS, MOST_FILES = 200, 200, 50
+MOST_PARTITIONS, MOST_TASKS, MOST_FILES, MOST_REASONS = 200, 200, 50, 20
 
 
 class PartitionRow(NamedTuple):
@@ -70,6 +71,19 @@ class FileRow(NamedTuple):
     size_bytes: int
 
 
+class ReasonRow(NamedTuple):
+    """Failed records with one reason.
+
+    Attributes:
+        stage: Kafka Connect's name of the stage; "" for the sum of the reasons beyond `MOST_REASONS`.
+        error: the code of the error, or the class of one that is not ours.
+    """
+
+    stage: str
+    error: str
+    records: int
+
+
 @dataclass(frozen=True, slots=True)
 class RunDetail(JsonDocument):
     """The rows of a run, and how many there were.
@@ -78,15 +92,19 @@ class RunDetail(JsonDocument):
         partitions, tasks, files: the first of them.
         all_partitions: number of partitions; the numbers of tasks and files are in the report.
         queue: the dead letter queue of the connector, or "".
+        reasons: why records became dead letters or were skipped, the most frequent first; () in entries of earlier
+            releases.
     """
 
-    MAY_LACK = frozenset()
+    LEFT_OUT = frozenset({"reasons"})
+    MAY_LACK = frozenset({"reasons"})
 
     partitions: tuple[PartitionRow, ...] = ()
     tasks: tuple[TaskRow, ...] = ()
     files: tuple[FileRow, ...] = ()
     all_partitions: int = 0
     queue: str = ""
+    reasons: tuple[ReasonRow, ...] = ()
 
     @classmethod
     def of(cls, reports: Sequence[TaskReport], queue: str = "") -> RunDetail | None:
@@ -108,7 +126,28 @@ class RunDetail(JsonDocument):
             tuple(FileRow(f.key, f.topic, f.partition, f.start, f.end, f.records, f.size_bytes) for f in files),
             len(parts),
             queue,
+            _reasons(reports),
         )
+
+
+def reason_rows(counts: Counter[tuple[str, str]]) -> tuple[ReasonRow, ...]:
+    """Rows of numbers of records by stage and error, the most frequent first; the last one sums up what is too much."""
+    rows = [
+        ReasonRow(stage, error, count) for (stage, error), count in sorted(counts.items(), key=lambda i: (-i[1], i[0]))
+    ]
+    if len(rows) <= MOST_REASONS:
+        return tuple(rows)
+    others = sum(row.records for row in rows[MOST_REASONS - 1 :])
+    return (*rows[: MOST_REASONS - 1], ReasonRow("", "other errors", others))
+
+
+def _reasons(reports: Sequence[TaskReport]) -> tuple[ReasonRow, ...]:
+    counts = Counter[tuple[str, str]]()
+    for report in reports:
+        counts.update(tuple(letter["reason"]) for letter in report.dead_letters if "reason" in letter)
+        for stage, error, records in report.skipped:
+            counts[stage, error] += records
+    return reason_rows(counts)
 
 
 def _task_row(report: TaskReport) -> TaskRow:

@@ -24,11 +24,20 @@ class RunLag(JsonDocument):
             do not make it smaller.
         after: what the run left of these. Records that arrived later are not in it.
         at_ms: when the plan was made, milliseconds since the epoch.
+        oldest_ms: the oldest timestamp among the first records that it has read in its partitions; 0: not known.
     """
+
+    LEFT_OUT = frozenset({"oldest_ms"})
 
     before: int
     after: int
     at_ms: int
+    oldest_ms: int = 0
+
+    @property
+    def age_ms(self) -> int | None:
+        """How long the oldest record had waited when the plan was made; None: not known."""
+        return max(0, self.at_ms - self.oldest_ms) if self.oldest_ms > 0 else None
 
 
 def with_lag(hours: Iterable[LagOfHour], lag: RunLag) -> tuple[LagOfHour, ...]:

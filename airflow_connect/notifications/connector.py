@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseNotifier
 
+from airflow_connect.airflow.lineage.links import problems_url
 from airflow_connect.runtime.reporting.texts import format_bytes, format_seconds, plural
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class ConnectorNotifier(BaseNotifier):
 
 
 def text_of(instance: Any, summary: Mapping[str, Any] | None, error: BaseException | str | None) -> str:
-    """A line about the task, and one about its run.
+    """A line about the task, and one about its run; if something is wrong, one with the address of the page *Problems*.
 
     Args:
         instance: the task instance.
@@ -53,7 +54,7 @@ def text_of(instance: Any, summary: Mapping[str, Any] | None, error: BaseExcepti
     """
     where = f"{instance.dag_id}.{instance.task_id}, {instance.run_id}, try {instance.try_number}"
     if error is not None:
-        return f"Failed: {where}\n{error}"
+        return f"Failed: {where}\n{error}{_link()}"
     if not summary:
         return f"Finished: {where}"
     counts = [plural(summary["records"], "record")]
@@ -68,4 +69,10 @@ def text_of(instance: Any, summary: Mapping[str, Any] | None, error: BaseExcepti
     if summary.get("recovered_run_id"):
         recovered = plural(summary.get("recovered_records", 0), "record")
         problems.append(f"run {summary['recovered_run_id']} was finished first: {recovered}")
-    return f"Finished: {where}\n{summary['connector']}: {'; '.join([told, *problems])}. Run {summary['run_id']}."
+    link = _link() if summary.get("dead_lettered") or summary.get("failed") else ""
+    return f"Finished: {where}\n{summary['connector']}: {'; '.join([told, *problems])}. Run {summary['run_id']}.{link}"
+
+
+def _link() -> str:
+    url = problems_url()
+    return f"\nProblems: {url}" if url else ""

@@ -17,7 +17,7 @@ from airflow_connect.config.keys.sink import SinkKeys
 if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
 
-_PAGES = "/plugin/kafka-connect/airflow-connect/of"
+_PAGES = "/plugin/kafka-connect/airflow-connect"
 """The pages inside Airflow's own, whose address shows which one is open."""
 _CONSOLE = "https://console.aws.amazon.com/s3/buckets"
 
@@ -69,11 +69,20 @@ class DeadLettersLink(BaseOperatorLink):
 
 def _page_of(operator: Any, ti_key: TaskInstanceKey | None) -> str:
     """The page that looks for the connector in the installations that this Airflow shows, and leads to it."""
-    from airflow.configuration import conf
-
     connector = operator.lineage().connector.get("name")
     if not connector:
         return ""
     dag_id = ti_key.dag_id if ti_key is not None else operator.dag_id
-    base = (conf.get("api", "base_url", fallback="") or "").rstrip("/")
-    return f"{base}{_PAGES}?{urlencode({'dag_id': dag_id, 'connector': str(connector)})}"
+    return f"{_base_url()}{_PAGES}/of?{urlencode({'dag_id': dag_id, 'connector': str(connector)})}"
+
+
+def problems_url() -> str:
+    """The page *Problems*, for a message outside of Airflow; "" if Airflow's `[api] base_url` is not set."""
+    base = _base_url()
+    return f"{base}{_PAGES}/problems" if base else ""
+
+
+def _base_url() -> str:
+    from airflow.configuration import conf
+
+    return (conf.get("api", "base_url", fallback="") or "").rstrip("/")

@@ -49,12 +49,13 @@ def bytes_per_record(manifest: Manifest) -> dict[str, float]:
     return {topic: size[topic] / count for topic, count in written.items() if count}
 
 
-def lag_after(lag: RunLag | None, manifest: Manifest | None) -> RunLag | None:
-    """The lag of a run's plan, with what remains of it once `manifest` is committed; None stays None."""
+def lag_after(lag: RunLag | None, manifest: Manifest | None, reports: Sequence[TaskReport] = ()) -> RunLag | None:
+    """The lag of a run's plan, with what its tasks have found, once `manifest` is committed; None stays None."""
     if lag is None or manifest is None:
         return lag
     copied = sum(p.commit_offset - p.range.start for p in manifest.partitions)
-    return replace(lag, after=max(0, lag.before - copied))
+    oldest_ms = min((report.oldest_ms for report in reports if report.oldest_ms), default=0)
+    return replace(lag, after=max(0, lag.before - copied), oldest_ms=oldest_ms)
 
 
 def no_progress_warning(reports: Sequence[TaskReport], limits: RunLimits) -> str:

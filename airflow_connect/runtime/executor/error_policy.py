@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,7 @@ SINK_TASK = "org.apache.kafka.connect.sink.SinkTask"
 STACK_TRACE_CHARACTERS = 16_000
 MESSAGE_CHARACTERS = 4_000
 """Longest `exception.stacktrace` and `exception.message`: a dead letter must still fit into a Kafka record."""
-_LETTER_BYTES = 100
+_LETTER_BYTES = 150
 """Size of a dead letter in addition to its key, value and headers."""
 _TIMESTAMP_TYPES = {TIMESTAMP_CREATE_TIME: "CreateTime", TIMESTAMP_LOG_APPEND_TIME: "LogAppendTime"}
 
@@ -59,6 +60,11 @@ class Failure:
     stage: str
     stage_class: str
     error: Exception
+
+    @property
+    def reason(self) -> tuple[str, str]:
+        """Stage and kind of the error, by which a page counts failed records."""
+        return self.stage, self.error.code if isinstance(self.error, ConnectError) else type(self.error).__name__
 
 
 class ErrorPolicy:
@@ -78,6 +84,8 @@ class ErrorPolicy:
         """Number of failed records that were tolerated so far."""
         self.places: list[str] = []
         """The first failed records, for messages."""
+        self.skipped = Counter[tuple[str, str]]()
+        """Failed records that were tolerated and get no dead letter, by their reason."""
 
     def handle(self, record: KafkaRecord | SourceRecord, failure: Failure) -> bool:
         """Process a failed record.
@@ -98,6 +106,7 @@ class ErrorPolicy:
             text = one_line(self._text(record, failure))
             log.error("Error encountered in task %s-%d. %s", self._connector, self._task, text)
         if not self._errors.dead_letter_topic or isinstance(record, SourceRecord):
+            self.skipped[failure.reason] += 1
             return False
         self.dead_letters.append(self._dead_letter(record, failure))
         return True
@@ -184,6 +193,7 @@ class ErrorPolicy:
             "timestamp": record.timestamp,
             "headers": [[name, to_text(value)] for name, value in headers],
             "origin": [record.topic, record.partition, record.offset],
+            "reason": list(failure.reason),
         }
 
     def _context(self, record: KafkaRecord, failure: Failure) -> list[tuple[str, str]]:

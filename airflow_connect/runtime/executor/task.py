@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from airflow_connect.api.config import plugins
 from airflow_connect.config.resolved.loading import ResolvedConfig
 from airflow_connect.documents.run import TaskPlan, TaskReport, with_sizes
+from airflow_connect.documents.run_detail import reason_rows
 from airflow_connect.errors import UnencodableError
 from airflow_connect.kafka.clients.settings import consumer_config
 from airflow_connect.kafka.reading.batch_reader import RangeReader, read_ahead_settings
@@ -126,4 +127,6 @@ def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, mode: _CopyMode)
         failed_places=tuple(policy.places),
         notes=(*reader.notes, *sink.notes.sentences),
         ended_ms=time.time_ns() // 1_000_000,
+        oldest_ms=loop.oldest_ms,
+        skipped=reason_rows(policy.skipped),
     )

@@ -12,6 +12,7 @@ from airflow_connect.control.state import records
 from airflow_connect.control.state.config_fold import ConfigState
 from airflow_connect.control.state.status_fold import Status, StatusState
 from airflow_connect.documents.run import DONE, EMPTY
+from airflow_connect.ui.overview.dag_schedules import DagSchedule, are_paused, next_of
 from airflow_connect.ui.overview.model import Run, State
 
 LATE_AFTER_INTERVALS = 2
@@ -32,6 +33,7 @@ class Facts:
         is_copying: whether its last run has begun to copy and has not committed.
         lag: records to copy; None: not known.
         interval_s: of the worker.
+        schedules: of the DAGs that have run it and still exist; () if it is registered.
     """
 
     config: Mapping[str, str | None] | None
@@ -41,6 +43,7 @@ class Facts:
     is_copying: bool
     lag: int | None
     interval_s: float
+    schedules: tuple[DagSchedule, ...] = ()
 
 
 def state_of(facts: Facts, now_ms: int) -> tuple[State, Mapping[str, str]]:
@@ -53,7 +56,9 @@ def state_of(facts: Facts, now_ms: int) -> tuple[State, Mapping[str, str]]:
         return State.FAILED, error
     if facts.is_copying:
         return State.RUNNING, {}
-    if _is_late(facts, now_ms):
+    if are_paused(facts.schedules):
+        return State.PAUSED, {}
+    if missed_run_ms(facts, now_ms) is not None:
         return State.LATE, {}
     if not facts.runs:
         return State.NEW, {}
@@ -73,21 +78,32 @@ def _error_of(facts: Facts) -> Mapping[str, str]:
 
 
 def next_run_ms(facts: Facts) -> int | None:
-    """When a worker runs it again, if one does; None: nobody knows.
+    """When a worker runs it again, or Airflow starts one of its DAGs; None: nobody knows.
 
-    A DAG decides for the connectors that it runs. A worker repeats a run that has failed only if another attempt may
-    succeed, which its state does not tell.
+    A worker repeats a run that has failed only if another attempt may succeed, which its state does not tell.
     """
-    if facts.config is None or facts.target != records.STARTED or not facts.runs or _error_of(facts):
+    if facts.config is None:
+        return next_of(facts.schedules)
+    if facts.target != records.STARTED or not facts.runs or _error_of(facts):
         return None
     return facts.runs[0].ended_ms + round(_interval_s(facts) * 1000)
 
 
-def _is_late(facts: Facts, now_ms: int) -> bool:
-    if not facts.lag or facts.config is None or not facts.runs:
-        return False
-    allowed_s = max(SHORTEST_LATE_S, LATE_AFTER_INTERVALS * _interval_s(facts))
-    return now_ms - facts.runs[0].ended_ms > allowed_s * 1000
+def missed_run_ms(facts: Facts, now_ms: int) -> int | None:
+    """When a run was due without which the connector is late; None: it is not late.
+
+    A worker is to begin one each interval, a DAG by its schedule. Two have to be missing: the first one may be running.
+    """
+    if not facts.lag or not facts.runs:
+        return None
+    ended_ms = facts.runs[0].ended_ms
+    if now_ms - ended_ms <= SHORTEST_LATE_S * 1000:
+        return None
+    if facts.config is None:
+        missed = (schedule.missed_since(ended_ms, now_ms) for schedule in facts.schedules)
+        return min((due for due in missed if due is not None), default=None)
+    interval_ms = round(_interval_s(facts) * 1000)
+    return ended_ms + interval_ms if now_ms - ended_ms > LATE_AFTER_INTERVALS * interval_ms else None
 
 
 def _interval_s(facts: Facts) -> float:

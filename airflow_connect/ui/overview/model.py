@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
+from airflow_connect.documents.run_detail import TaskRow
 from airflow_connect.documents.run_lag import LagOfHour, RunLag
 from airflow_connect.documents.run_progress import RunProgress
 
@@ -29,6 +31,19 @@ class State(StrEnum):
         return list(State).index(self)
 
 
+class TaskTimes(NamedTuple):
+    """How long the tasks of a run took, of those that its entry has (`run_detail.MOST_TASKS`)."""
+
+    number: int
+    median_ms: float
+    slowest_ms: int
+
+    @property
+    def skew(self) -> float | None:
+        """How many times as long as the median task the slowest one took; None: there is nothing to compare."""
+        return self.slowest_ms / self.median_ms if self.number > 1 and self.median_ms > 0 else None
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One entry of the history, or the end of a run that has no entry.
@@ -40,6 +55,8 @@ class Run:
         origin: who started it, see `runtime.spec.RunSpec.origin`; {} in entries of earlier releases.
         queue: the connector's dead letter queue, or "".
         lag: of a sink, what it found and left; None in entries of earlier releases.
+        tasks: how long its tasks took; None without tasks, and in entries of earlier releases.
+        reasons: stage and error of failed records, and how many; () in entries of earlier releases.
     """
 
     run_id: str
@@ -57,6 +74,8 @@ class Run:
     origin: Mapping[str, str] = field(default_factory=dict)
     queue: str = ""
     lag: RunLag | None = None
+    tasks: TaskTimes | None = None
+    reasons: tuple[tuple[str, str, int], ...] = ()
 
     @property
     def duration_ms(self) -> int:
@@ -78,6 +97,7 @@ class Run:
 def run_of(document: Mapping[str, Any]) -> Run:
     """A run from its document; members that an earlier release did not write are missing there."""
     numbers = ("records", "filtered", "dead_lettered", "left", "files", "size_bytes")
+    detail = document.get("detail") or {}
     return Run(
         run_id=str(document["run_id"]),
         status=str(document["status"]),
@@ -87,9 +107,16 @@ def run_of(document: Mapping[str, Any]) -> Run:
         phases_ms=dict(document.get("phases_ms") or {}),
         error=_error_of(document),
         origin=dict(document.get("origin") or {}),
-        queue=str((document.get("detail") or {}).get("queue") or ""),
+        queue=str(detail.get("queue") or ""),
         lag=RunLag.from_json(document["lag"]) if document.get("lag") else None,
+        tasks=_times_of([TaskRow(*row[: len(TaskRow._fields)]) for row in detail.get("tasks") or ()]),
+        reasons=tuple((str(stage), str(error), int(count)) for stage, error, count in detail.get("reasons") or ()),
     )
+
+
+def _times_of(rows: Sequence[TaskRow]) -> TaskTimes | None:
+    took = [max(0, row.ended_ms - row.started_ms) for row in rows]
+    return TaskTimes(len(took), median(took), max(took)) if took else None
 
 
 def _error_of(document: Mapping[str, Any]) -> dict[str, str]:
@@ -98,6 +125,11 @@ def _error_of(document: Mapping[str, Any]) -> dict[str, str]:
         return {}
     parts = {"code": code, "message": document.get("message"), "suggestion": document.get("suggestion")}
     return {name: str(part) for name, part in parts.items() if part}
+
+
+def dags_of(runs: Iterable[Run]) -> tuple[str, ...]:
+    """Ids of the DAGs that have started these runs, in their order."""
+    return tuple(dict.fromkeys(run.origin["dag_id"] for run in runs if run.origin.get("dag_id")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +187,15 @@ class Connector:
         positions: by topic and partition; () for sources, and if they are not known.
         lag: records to copy; None: not known, or it is a source.
         runs: the newest first.
-        next_run_ms: when a worker runs it again; None: not known.
+        next_run_ms: when a worker runs it again, or Airflow starts its DAG; None: not known.
+        missed_run_ms: of a late one, when the first of the runs was due that are missing.
+        schedule_note: of one that DAGs run, what keeps it from being late, or "".
+        schedule_problem: of one that DAGs run, why it is not known whether it is late, or "".
         target: the target state of a registered connector: STARTED, PAUSED or STOPPED.
         lag_of_hours: lag that runs of the last week have found.
         copying: the run that has begun to copy and has not committed, or "".
         progress: what that run has told last; None: nothing yet.
+        oldest_ms: the time of the oldest record that waits; None: nothing does, or nobody has looked.
     """
 
     name: str
@@ -174,10 +210,14 @@ class Connector:
     lag: int | None = None
     runs: tuple[Run, ...] = ()
     next_run_ms: int | None = None
+    missed_run_ms: int | None = None
+    schedule_note: str = ""
+    schedule_problem: str = ""
     target: str = ""
     lag_of_hours: tuple[LagOfHour, ...] = ()
     copying: str = ""
     progress: RunProgress | None = None
+    oldest_ms: int | None = None
 
     @property
     def is_registered(self) -> bool:
@@ -209,7 +249,7 @@ class Connector:
     @property
     def dags(self) -> tuple[str, ...]:
         """Ids of the DAGs that have run it, as far as its history tells."""
-        return tuple(dict.fromkeys(run.origin["dag_id"] for run in self.runs if run.origin.get("dag_id")))
+        return dags_of(self.runs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ from airflow_connect.observe.watches.needed_keys import without_unneeded
 from airflow_connect.observe.watches.target import Target, target_of
 from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.ui.overview import connector_states
-from airflow_connect.ui.overview.model import Connector, Overview, Position
+from airflow_connect.ui.overview.dag_schedules import DagSchedule, ReadSchedules, note_of, problem_of
+from airflow_connect.ui.overview.model import Connector, Overview, Position, State, dags_of
 from airflow_connect.ui.overview.topic_tails import Histories, History, Registry, TopicTail
 
 _DAG_SINK = "sink"
@@ -44,9 +45,20 @@ class _Lag:
 class InstallationReader:
     """Clients for one installation, and what earlier rounds have read. Used by one thread at a time."""
 
-    def __init__(self, settings: ControlSettings, now_ms: Callable[[], int] = _now_ms) -> None:
-        """Connects at the first round."""
-        self._settings = settings
+    def __init__(
+        self,
+        settings: ControlSettings,
+        read_schedules: ReadSchedules = lambda _: {},
+        now_ms: Callable[[], int] = _now_ms,
+    ) -> None:
+        """Connects at the first round.
+
+        Args:
+            settings: of the installation.
+            read_schedules: when Airflow runs DAGs; called once in a round, for all of them.
+            now_ms: the clock.
+        """
+        self._settings, self._read_schedules = settings, read_schedules
         self._references = settings.references.values
         self._now_ms = now_ms
         self._admin: Admin | None = None
@@ -74,7 +86,8 @@ class InstallationReader:
         lags |= self._lags(admin, {name: found for name, found in targets.items() if isinstance(found, Target)})
         self._admin = admin
         now_ms = self._now_ms()
-        connectors = {name: self._connector(name, lags.get(name, _Lag()), now_ms) for name in names}
+        schedules = self._schedules()
+        connectors = {name: self._connector(name, lags.get(name, _Lag()), schedules, now_ms) for name in names}
         workers = connector_states.workers_of(self._registry.status, self._registry.config)
         return Overview(now_ms, connectors, workers, is_set_up=any(info is not None for info in topics))
 
@@ -183,17 +196,33 @@ class InstallationReader:
 
     # --- connectors ----------------------------------------------------------------------------------------------
 
-    def _connector(self, name: str, lag: _Lag, now_ms: int) -> Connector:
+    def _schedules(self) -> Mapping[str, DagSchedule] | UnavailableError:
+        """The schedules of all DAGs of connectors that are not registered, or why they are not known."""
+        of_dags = [h for name, h in self._histories.of.items() if name not in self._registry.config.connectors]
+        wanted = {dag_id for history in of_dags for dag_id in dags_of(history.newest_first())}
+        try:
+            return self._read_schedules(wanted) if wanted else {}
+        except UnavailableError as error:
+            return error
+
+    def _connector(
+        self, name: str, lag: _Lag, schedules: Mapping[str, DagSchedule] | UnavailableError, now_ms: int
+    ) -> Connector:
         registered = self._registry.config.connectors.get(name)
         history = self._histories.of.get(name) or History(name)
+        runs = history.newest_first()
+        dag_ids = () if registered else dags_of(runs)
+        known = {} if isinstance(schedules, UnavailableError) else schedules
+        own = tuple(known[dag_id] for dag_id in dag_ids if dag_id in known)
         facts = connector_states.Facts(
             config=registered.config if registered else None,
             target=self._registry.config.target(name) if registered else STARTED,
             statuses=self._statuses(name),
-            runs=history.newest_first(),
+            runs=runs,
             is_copying=bool(history.copying),
             lag=lag.lag,
             interval_s=self._settings.interval_s,
+            schedules=own,
         )
         state, error = connector_states.state_of(facts, now_ms)
         kind = kind_of(registered.config) if registered else _kind_of_dag(history)
@@ -208,8 +237,11 @@ class InstallationReader:
             change=self._registry.changes.get(name),
             positions=lag.positions,
             lag=lag.lag,
-            runs=facts.runs,
+            runs=runs,
             next_run_ms=connector_states.next_run_ms(facts),
+            missed_run_ms=connector_states.missed_run_ms(facts, now_ms) if state is State.LATE else None,
+            schedule_note=note_of(own),
+            schedule_problem=str(schedules) if isinstance(schedules, UnavailableError) else problem_of(dag_ids, own),
             target=facts.target if registered else "",
             lag_of_hours=history.state.lag_of_hours if history.state else (),
             copying=history.copying,

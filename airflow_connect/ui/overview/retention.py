@@ -84,3 +84,18 @@ def _retention(admin: Admin, topics: Sequence[str]) -> dict[str, int]:
         if retention >= 0 and "delete" in settings["cleanup.policy"]:
             found[topic] = retention
     return found
+
+
+def oldest_ms(settings: ControlSettings, positions: Sequence[Position]) -> int | None:
+    """The oldest timestamp among the first records that are not copied, of the partitions with the longest lag.
+
+    None: nothing waits, or no time is known.
+
+    Raises:
+        UnavailableError, AccessError: Kafka.
+    """
+    behind = sorted((p for p in positions if p.lag), key=lambda p: -p.lag)[:MOST_PLACES]
+    starts = {TopicPartition(p.topic, p.partition): p.start for p in behind}
+    found = first_records(settings.reader, starts, READ_COMMITTED).values()
+    times = (first.timestamp_ms for first in found if not isinstance(first, ConnectError))
+    return min((time_ms for time_ms in times if time_ms is not None and time_ms > 0), default=None)

@@ -75,11 +75,11 @@ def change_offsets(call: Call) -> str | tuple[int, str]:
 
 def replay_letters(call: Call) -> str:
     """Replay dead letters whose number the user has seen and confirmed."""
-    name = call.query.get("name", "")
-    record("replay_dead_letters", call.visitor.name, call.conn_id, name, via="page")
-    told = letters.replay(call)
+    connector = letters.permitted(call)
+    record("replay_dead_letters", call.visitor.name, call.conn_id, connector.name, via="page")
+    told = letters.replay(call, connector)
     call.seen(now=True)
-    return call.href("connector", name=name, done=told)
+    return call.href("connector", name=connector.name, done=told)
 
 
 def create(call: Call) -> str | tuple[int, str]:

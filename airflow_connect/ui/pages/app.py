@@ -73,6 +73,7 @@ def create_app(console: Console | None = None) -> Starlette:
     routes = [
         Route("/", page(airflow_tabs.home)),
         Route("/of", page(airflow_tabs.of_airflow)),
+        Route("/problems", page(airflow_tabs.problems)),
         Route("/static/{file}", _static),
         Route("/{conn_id}", page(listing.page)),
         Route("/{conn_id}", page(actions.change_states, Right.OPERATE), methods=["POST"]),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from airflow_connect.airflow.config_provider import PROVIDER_NAME, AirflowConfigProvider
 from airflow_connect.config_providers.resolving import resolve_references
@@ -12,6 +13,7 @@ from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.reporting.redaction import Redactor
 from airflow_connect.ui.overview.reader import InstallationReader
 from airflow_connect.ui.overview.watching import Memory, Remembered, Seen
+from airflow_connect.ui.web.dag_schedules import DagSchedules
 from airflow_connect.ui.web.installations import Installation, Installations
 from airflow_connect.ui.web.known_classes import unknown_classes
 
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from airflow_connect.runtime.driver.dead_letters.replay import Replayed, ReplayRequest
     from airflow_connect.runtime.spec import RunSpec
     from airflow_connect.ui.overview.details import DeadLetters, FullRun
-    from airflow_connect.ui.overview.model import Overview
+    from airflow_connect.ui.overview.model import Connector, Overview
+    from airflow_connect.ui.overview.problems import Problem
     from airflow_connect.ui.overview.retention import Deadline
     from airflow_connect.ui.web.dag_tasks import DagTask
 
@@ -63,6 +66,12 @@ class Look:
         return 0.0 if self.wait_s > DETAILS_WAIT_S else 0.5
 
 
+class Oldest(NamedTuple):
+    """The time of the oldest record that waits; None: not known, or nothing waits."""
+
+    record_ms: int | None
+
+
 class Console:
     """Answers for pages. Threads may share it."""
 
@@ -71,6 +80,7 @@ class Console:
         self.installations = installations
         self._memory = Memory(Redactor([]))
         self._readers: dict[str, tuple[Installation, InstallationReader]] = {}
+        self._problems: dict[str, tuple[Overview, Mapping[str, Deadline], int, tuple[Problem, ...]]] = {}
 
     def overview(self, conn_id: str, *, now: bool = False) -> Seen[Overview]:
         """The installation; `now`: as it is after a change, if Kafka answers within `WAIT_S`."""
@@ -178,6 +188,29 @@ class Console:
         remembered = self._remembered(("deadlines", conn_id), conn_id, ask)
         return remembered.look(DETAILS_FRESH_S if fresh_s is None else fresh_s, wait_s)
 
+    def oldest(self, conn_id: str, connector: Connector) -> Seen[Oldest]:
+        """Since when the oldest record waits that a sink has not copied."""
+
+        def ask() -> Oldest:
+            from airflow_connect.ui.overview.retention import oldest_ms
+
+            overview = self.overview(conn_id).value
+            known = overview.connectors.get(connector.name, connector) if overview else connector
+            return Oldest(oldest_ms(self.installations.get(conn_id).settings, known.positions))
+
+        return self._detail(("oldest", conn_id, connector.name), conn_id, ask)
+
+    def problems(self, conn_id: str, overview: Overview, deadlines: Mapping[str, Deadline]) -> tuple[Problem, ...]:
+        """What is wrong with connectors: found once for each reading of Kafka, and each minute. Every page asks."""
+        from airflow_connect.ui.overview.problems import problems_of
+
+        now_ms = time.time_ns() // 1_000_000
+        minute, known = now_ms // 60_000, self._problems.get(conn_id)
+        if known is None or known[0] is not overview or known[1] is not deadlines or known[2] != minute:
+            known = overview, deadlines, minute, tuple(problems_of(overview, deadlines, now_ms))
+            self._problems[conn_id] = known
+        return known[3]
+
     def doctor(self, conn_id: str, name: str, config: Config | None, look: Look = Look()) -> Seen[list[Check]]:
         """Whether everything that runs need is there: of the installation, or also of one connector.
 
@@ -270,7 +303,8 @@ class Console:
         installation = self.installations.get(conn_id)
         known = self._readers.get(conn_id)
         if known is None or known[0] is not installation:
-            known = self._readers[conn_id] = installation, InstallationReader(installation.settings)
+            reader = InstallationReader(installation.settings, DagSchedules().read)
+            known = self._readers[conn_id] = installation, reader
         with installation.settings.references.hiding_errors():
             return known[1].read()
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 _STRIP_BAR, _STRIP_GAP, _STRIP_HEIGHT = 6, 2, 22
 _WEEK_WIDTH, _DOT = 112, 3
 _PLOT_WIDTH = 640
 _ROW, _GAP = 16, 6
 _LABEL = 190
-_RECT = '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}"><title>{}</title></rect>'
 _TEXT = '<text x="{:.0f}" y="{:.0f}" text-anchor="end">{}</text>'
 
 
@@ -45,9 +44,9 @@ class Span:
 
 
 def _rect(x: float, y: float, width: float, height: float, bar: Bar | Span) -> Markup:
-    shape = Markup(
-        '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}"><title>{}</title></rect>'
-    ).format(x, y, width, height, f"bar {bar.kind}", bar.title)
+    # Not by Markup.format, which takes a fifth of a millisecond on a busy machine: a list has thousands of these.
+    where = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+    shape = Markup(f'<rect {where} class="bar {escape(bar.kind)}"><title>{escape(bar.title)}</title></rect>')
     if isinstance(bar, Bar) and bar.href:
         return Markup('<a href="{}" aria-label="{}">{}</a>').format(bar.href, bar.title, shape)
     return shape

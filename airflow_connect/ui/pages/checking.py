@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from airflow_connect.ui.overview.model import Overview
-from airflow_connect.ui.overview.problems import Problem, problems_of
+from airflow_connect.ui.overview.problems import Problem
 from airflow_connect.ui.overview.retention import Deadline
 from airflow_connect.ui.overview.watching import Seen
 from airflow_connect.ui.pages.asking import Console
 
 MENU_FRESH_S = 60.0
 """The number in the menu is on every page: it asks other installations less often than the page of problems."""
+
+_NONE: Mapping[str, Deadline] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +47,16 @@ class Checked:
 
 def checked(console: Console, *, fresh_s: float | None = None) -> list[Checked]:
     """Every installation. What is older than `fresh_s` is asked for in the background, and is here the next time."""
-    now_ms = time.time_ns() // 1_000_000
-    return [_checked(console, conn_id, now_ms, fresh_s) for conn_id in console.installations.names()]
+    return [_checked(console, conn_id, fresh_s) for conn_id in console.installations.names()]
 
 
-def _checked(console: Console, conn_id: str, now_ms: int, fresh_s: float | None) -> Checked:
+def _checked(console: Console, conn_id: str, fresh_s: float | None) -> Checked:
     seen = console.known(conn_id, fresh_s)
     if seen.value is None:
         return Checked(conn_id, seen, None, ())
     deadlines = console.deadlines(conn_id, fresh_s=fresh_s, wait_s=0.0)
-    return Checked(conn_id, seen, deadlines, tuple(problems_of(seen.value, deadlines.value or {}, now_ms)))
+    known = _NONE if deadlines.value is None else deadlines.value
+    return Checked(conn_id, seen, deadlines, console.problems(conn_id, seen.value, known))
 
 
 def told_in_menu(console: Console) -> str:

@@ -18,7 +18,7 @@ from airflow_connect.runtime.reporting.texts import format_bytes, format_count, 
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 _WIDTH, _HEIGHT = 640, 190
-_LEFT, _RIGHT, _TOP, _BOTTOM = 76, 12, 18, 26
+_LEFT, _RIGHT, _TOP, _BOTTOM = 94, 12, 18, 26
 _NARROW, _WIDE = 6.0, 26.0
 """Widths of a bar: bars that would be narrower are added up, so that each can be pointed at."""
 _TICKS_ACROSS, _TICKS_UP = 5, 4
@@ -33,6 +33,7 @@ class Unit(Enum):
     COUNT = "count"
     BYTES = "bytes"
     SECONDS = "seconds"
+    TIMES = "times"
 
     def text(self, value: float) -> str:
         """A value as people read it."""
@@ -41,8 +42,19 @@ class Unit(Enum):
         if self is Unit.BYTES:
             return format_bytes(round(value))
         if self is Unit.SECONDS:
-            return f"{value:g} s" if value < MINUTE / 1000 else format_seconds(value).removesuffix(" 00 s")
+            if value >= 2 * DAY / 1000:
+                return f"{value * 1000 / DAY:g} days"
+            whole = format_seconds(value).removesuffix(" 00 s").removesuffix(" 00 min")
+            return f"{value:g} s" if value < MINUTE / 1000 else whole
+        if self is Unit.TIMES:
+            return f"{value:g}\N{MULTIPLICATION SIGN}"
         return format_count(round(value))
+
+    def label(self, value: float) -> str:
+        """The same for an axis, where millions have no room on a phone."""
+        if self is Unit.COUNT and value >= 1_000_000:
+            return f"{value / 1_000_000:,g} M"
+        return self.text(value)
 
     def step(self, most: float) -> float:
         """The smallest step that needs at most `_TICKS_UP` lines."""
@@ -192,11 +204,11 @@ def _frame(axis: Axis, scale: _Scale) -> Markup:
     for value in scale.ticks():
         y = scale.y(value)
         found.append(_rule(_LEFT, y, _WIDTH - _RIGHT, y))
-        found.append(_text(_LEFT - 6, y + 4, "end", scale.unit.text(value)))
+        found.append(_text(_LEFT - 6, y + 4, "end", scale.unit.label(value)))
     for at_ms, shown in axis.ticks():
         x = axis.x(at_ms)
         found.append(_rule(x, _HEIGHT - _BOTTOM, x, _HEIGHT - _BOTTOM + 4))
-        found.append(_text(min(max(x, _LEFT), _WIDTH - 22), _HEIGHT - 8, "middle", shown))
+        found.append(_text(min(max(x, _LEFT), _WIDTH - 37), _HEIGHT - 8, "middle", shown))
     return Markup('<g class="axes" aria-hidden="true">{}</g>').format(Markup("").join(found))
 
 

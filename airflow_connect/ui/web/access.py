@@ -78,10 +78,13 @@ class Visitor:
         entity: Any = DagAccessEntity.RUN
         return bool(manager.is_authorized_dag(method="POST", access_entity=entity, details=details, user=self.user))
 
-    def may_edit_dag(self, dag_id: str) -> bool:
-        """Whether the user may edit a DAG. May ask a server: do not call it in the event loop."""
-        manager = get_auth_manager()
-        return bool(manager.is_authorized_dag(method="PUT", details=DagDetails(id=dag_id), user=self.user))
+    def may_edit_dag(self, dag_id: str = "") -> bool:
+        """Whether the user may edit a DAG; "": DAGs, as far as it does not depend on the DAG.
+
+        May ask a server: do not call it in the event loop, nor for each of many DAGs.
+        """
+        details = DagDetails(id=dag_id) if dag_id else None
+        return bool(get_auth_manager().is_authorized_dag(method="PUT", details=details, user=self.user))
 
     def may_see_code(self, dag_id: str) -> bool:
         """Whether the user may see how a DAG is written. May ask a server: do not call it in the event loop."""

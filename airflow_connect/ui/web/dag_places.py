@@ -111,7 +111,7 @@ class DagPlaces:
         from airflow.models.serialized_dag import SerializedDagModel
         from sqlalchemy import select
 
-        newest = {dag_id: (row_id, mark) for row_id, dag_id, mark in session.execute(_newest_versions())}
+        newest = {dag_id: (row_id, mark) for row_id, dag_id, mark in session.execute(newest_versions())}
         known = {dag_id: found for dag_id, found in self._of_dag.items() if dag_id in newest}
         changed = [row_id for dag_id, (row_id, mark) in newest.items() if known.get(dag_id, ("",))[0] != mark]
         for begin in range(0, len(changed), _READ_AT_ONCE):
@@ -122,7 +122,7 @@ class DagPlaces:
         self._of_dag = known
 
 
-def _newest_versions() -> Any:
+def newest_versions() -> Any:
     """Row, DAG and digest of the newest version of each DAG that still exists."""
     from airflow.models.dag import DagModel
     from airflow.models.dag_version import DagVersion

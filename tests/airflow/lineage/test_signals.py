@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from airflow_connect.airflow.outcome import summary_of
 from airflow_connect.documents.run import RunReport
 from airflow_connect.documents.source_run import SourceRunReport
 from airflow_connect.errors import ConfigError
-from airflow_connect.notifications.connector import ConnectorNotifier
+from airflow_connect.notifications.connector import ConnectorNotifier, text_of
 from airflow_connect.operators.connector import ConnectorOperator
 from tests.airflow.conftest import LoadDag
 
@@ -150,7 +151,7 @@ def test_task_keeps_its_link_and_sends_its_notification(load_dag: LoadDag, uniqu
     source = f"""
 from pathlib import Path
 from airflow.sdk import DAG
-from airflow_connect.notifications.connector import ConnectorNotifier
+from airflow_connect.notifications.connector import ConnectorNotifier, text_of
 from airflow_connect.operators.connector import ConnectorOperator
 
 notify = ConnectorNotifier(lambda text: Path({str(told)!r}).open("a").write(text + "\\n"))
@@ -206,6 +207,16 @@ def test_empty_run_is_told_in_words_or_not_at_all() -> None:
     assert texts(empty) == ["Finished: d.t, manual, try 1\norders: nothing to copy. Run r1."]
     assert texts(empty, only_if_records=True) == []
     assert len(texts(summary_of(SINK), only_if_records=True)) == 1
+
+
+def test_what_is_wrong_comes_with_the_address_of_the_page_of_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    link = "\nProblems: https://airflow.example.com/plugin/kafka-connect/airflow-connect/problems"
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com/")
+    assert text_of(Instance(None), None, "It went wrong.") == f"Failed: d.t, manual, try 1\nIt went wrong.{link}"
+    (text,) = texts(summary_of(SINK))
+    assert text.endswith(f" Run r1.{link}")
+    (text,) = texts(summary_of(replace(SINK, dead_lettered=0)))
+    assert "Problems" not in text
 
 
 def test_channel_is_any_other_notifier() -> None:

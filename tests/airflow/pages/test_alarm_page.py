@@ -50,6 +50,7 @@ def test_alarm_of_an_old_record_names_connector_count_and_age(
     produce(topic, [(0, None, b"1", old_ms, []), (0, None, b"2", now_ms, [])])
     connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": kafka.bootstrap}}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
     dag = load_dag(BLOCKS["alarm_lag"].replace('"meetups"', repr(topic)))
     (asset,) = dag.timetable.asset_condition.objects  # type: ignore[attr-defined]
     trigger = asset.watchers[0].trigger
@@ -62,7 +63,8 @@ def test_alarm_of_an_old_record_names_connector_count_and_age(
     payload = asyncio.run(asyncio.wait_for(first(), 30))
     event = SimpleNamespace(extra={"payload": payload})
     told = dag.get_task("tell").python_callable({asset: [event]})
-    assert told == "meetups-to-s3: 2 records wait, the oldest for 2.0 h."
+    page = "https://airflow.example.com/plugin/kafka-connect/airflow-connect/problems"
+    assert told == f"meetups-to-s3: 2 records wait, the oldest for 2.0 h. {page}"
 
 
 def test_alarm_of_dead_letters_adds_up_what_the_events_say(load_dag: LoadDag) -> None:

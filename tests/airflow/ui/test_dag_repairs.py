@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
@@ -15,6 +16,7 @@ from starlette.testclient import TestClient
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.engine.in_process import InProcessEngine
 from airflow_connect.runtime.spec import RunSpec
+from airflow_connect.ui.web.access import Right, Visitor
 from tests.airflow.ui.conftest import ORIGIN
 from tests.airflow.ui.test_pages import complete, last_entry, text_of
 from tests.support.copies.showcase import OF_DAG, Showcase
@@ -126,6 +128,31 @@ def test_those_who_may_not_edit_the_dag_get_no_button_and_are_refused(
     assert "Set or reset offsets" not in page and 'class="button" href="' not in page.partition("The newest")[2]
     for path in ("offsets", "replay"):
         assert viewer.post(f"{repaired.place}/{path}", params=query, data={"to": "earliest"}).status_code == 403
+
+
+def test_problems_lead_to_the_replay_and_a_refused_one_has_no_entry_in_the_audit_log(
+    repaired: Repaired, browser_of: Callable[[str], TestClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user, address = browser_of("user"), f"{repaired.place}/replay"
+    problems = complete(user, f"{repaired.place}/problems", "Replay dead letters")
+    assert f'href="{quote(address)}?name={repaired.name}"' in problems
+    complete(user, f"{repaired.place}/connector", "Replay dead letters", name=repaired.name)
+    monkeypatch.setattr(Visitor, "may_edit_dag", lambda *_: False)
+    before = last_entry()
+    refused = user.post(address, params={"name": repaired.name})
+    assert (refused.status_code, f"edit DAG {repaired.dag_id}" in refused.text) == (403, True)
+    assert last_entry() == before
+
+
+def test_the_plan_is_offered_to_those_only_who_may_edit_runs(
+    repaired: Repaired, browser_of: Callable[[str], TestClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user, address = browser_of("user"), f"{repaired.place}/connector"
+    complete(user, address, "Show the plan", name=repaired.name)
+    monkeypatch.setattr(Visitor, "may", lambda self, right, of: right is Right.READ)
+    page = complete(user, address, "A user who may run the DAG can ask for the plan here.", name=repaired.name)
+    assert "Show the plan" not in page
+    assert user.post(address, params={"name": repaired.name}).status_code == 403
 
 
 def test_what_only_the_running_task_knows_is_refused(

@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 
 from airflow_connect.errors import UnavailableError
 from airflow_connect.ui.overview.model import Connector, Overview, Position, Run, State
-from airflow_connect.ui.overview.problems import Problem, Trouble
+from airflow_connect.ui.overview.problems import Letters, Problem, Trouble
 from airflow_connect.ui.overview.retention import Deadline
 from airflow_connect.ui.overview.watching import Seen
 from airflow_connect.ui.pages.asking import Console
@@ -111,16 +111,22 @@ def test_one_line_says_that_nothing_is_wrong_and_when_that_was_checked(
 def test_what_was_not_looked_at_is_said(browser_of: BrowserOf, monkeypatch: pytest.MonkeyPatch) -> None:
     refused: Seen[dict[str, Deadline]] = Seen(None, 0.0, "Kafka refuses it.", is_waiting=False)
     away = Connector("away", "sink", {}, State.CURRENT, lag_problem="It reads another cluster.")
-    told = told_of(monkeypatch, browser_of, Checked("a", seen_of(away), refused, ()))
+    gone = Connector("gone", "sink", None, State.WAITING, lag=5, schedule_problem="This Airflow has no DAG g.")
+    told = told_of(monkeypatch, browser_of, Checked("a", seen_of(away, gone), refused, ()))
     assert "No problem was found in a." in told
     assert "a: when topics lose records is not known. Kafka refuses it." in told
     assert "a: the lag of 1 connector is not known (away)" in told
+    assert "a: 1 connector with records to copy may be late (gone); nothing here tells." in told
+    assert "This Airflow has no DAG g." in told
 
 
 NOW = time.time_ns() // 1_000_000
 SINK = Connector("c", "sink", {"errors.deadletterqueue.topic.name": "dlq"}, State.CURRENT, target="STARTED")
 OF_A_DAG = replace(SINK, config=None, target="", runs=(Run("r", "failed", 1, 2, origin={"dag_id": "d"}),))
 OFFSETS = Run("r", "failed", NOW - HOUR, NOW - HOUR, error={"code": "offset.out_of_range"})
+
+
+LETTERS = Run("r", "done", NOW - HOUR, NOW, records=5, dead_lettered=2, origin={"dag_id": "d"}, queue="dlq")
 
 
 @pytest.mark.parametrize(
@@ -134,7 +140,11 @@ OFFSETS = Run("r", "failed", NOW - HOUR, NOW - HOUR, error={"code": "offset.out_
         (SINK, (Trouble.DEAD_LETTERS,), "Replay dead letters"),
         (SINK, (Trouble.UNREADABLE,), ""),
         (replace(OF_A_DAG, state=State.FAILED), (Trouble.FAILED,), "Run now"),
+        (replace(OF_A_DAG, state=State.LATE), (Trouble.LATE,), "Run now"),
+        (replace(OF_A_DAG, state=State.PAUSED), (Trouble.LOSING,), "Resume its DAG"),
         (OF_A_DAG, (Trouble.DEAD_LETTERS,), "Dead letters"),
+        (replace(OF_A_DAG, runs=(LETTERS,)), (Trouble.DEAD_LETTERS,), "Replay dead letters"),
+        (SINK, (Trouble.GROWING,), "Replay dead letters"),
     ],
 )
 def test_the_button_fits_the_problem(connector: Connector, troubles: tuple[Trouble, ...], word: str) -> None:
@@ -143,7 +153,25 @@ def test_the_button_fits_the_problem(connector: Connector, troubles: tuple[Troub
     found = problems._help(call, problem, may_run=True, may_change=True)
     assert (found.word if found else "") == word
     seen = problems._help(call, problem, may_run=False, may_change=False)
-    assert (seen.word if seen else "") == ("Dead letters" if Trouble.DEAD_LETTERS in troubles else "")
+    assert (seen.word if seen else "") == (
+        "Dead letters" if {Trouble.DEAD_LETTERS, Trouble.GROWING} & set(troubles) else ""
+    )
+
+
+def test_dead_letters_that_become_more_say_how_many_there_were(
+    browser_of: BrowserOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, last = replace(LETTERS, run_id="1", ended_ms=NOW - HOUR), replace(LETTERS, run_id="2", dead_lettered=1200)
+    problem = Problem(replace(SINK, runs=(last, first)), (Trouble.GROWING,), letters=Letters((last, first)))
+    told = told_of(monkeypatch, browser_of, Checked("a", seen_of(problem.connector), None, (problem,)))
+    assert "! More dead letters" in told
+    assert "1,200 dead letters in the last run that read records." in told
+    assert "2 in the run before it, 1,202 in the last 2 runs that read records." in told
+    assert re.search(r"! More dead letters \S+ \S+ UTC, 60 min ago", told)
+
+
+def test_a_message_leads_to_the_page_of_all_installations(browser_of: BrowserOf) -> None:
+    assert browser_of("viewer").get("/airflow-connect/problems").url.path == PAGE
 
 
 def test_the_page_does_not_wait_for_kafka() -> None:
@@ -159,6 +187,23 @@ def test_the_page_does_not_wait_for_kafka() -> None:
     assert (seen.value, seen.is_waiting) == (None, True)
     may_answer.set()
     wait_until(lambda: console.known("a", 60.0).problem == "a does not answer.", "the answer")
+
+
+def test_problems_are_found_once_for_each_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(None)  # type: ignore[arg-type]
+    read = [seen_of(replace(SINK, state=State.LATE)).value, seen_of(SINK).value]
+    none: dict[str, Deadline] = {}
+    monkeypatch.setattr(time, "time_ns", lambda: NOW * 1_000_000)
+    first = console.problems("a", read[0], none)  # type: ignore[arg-type]
+    assert [problem.troubles for problem in first] == [(Trouble.LATE,)]
+    assert console.problems("a", read[0], none) is first  # type: ignore[arg-type]
+    assert console.problems("a", read[1], none) == ()  # type: ignore[arg-type]
+    soon = {"t": Deadline("t", "c", "t-0", NOW + HOUR, 24 * HOUR)}
+    assert [p.troubles for p in console.problems("a", read[1], soon)] == [(Trouble.LOSING,)]  # type: ignore[arg-type]
+    far = {"t": Deadline("t", "c", "t-0", NOW + 24 * HOUR + 30_000, 48 * HOUR)}
+    assert console.problems("a", read[1], far) == ()  # type: ignore[arg-type]
+    monkeypatch.setattr(time, "time_ns", lambda: (NOW + 60_000) * 1_000_000)
+    assert len(console.problems("a", read[1], far)) == 1  # type: ignore[arg-type]
 
 
 # --- in Chromium -----------------------------------------------------------------------------------------------------

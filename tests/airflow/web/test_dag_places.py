@@ -108,6 +108,6 @@ def test_default_connection_is_shown_if_it_leads_somewhere(airflow_home: Path, m
 def test_database_that_does_not_answer_is_named(airflow_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from sqlalchemy import text
 
-    monkeypatch.setattr(dag_places, "_newest_versions", lambda: text("SELECT * FROM no_such_table"))
+    monkeypatch.setattr(dag_places, "newest_versions", lambda: text("SELECT * FROM no_such_table"))
     with pytest.raises(UnavailableError, match="Airflow's database did not say which connections the DAGs use"):
         DagPlaces().read()

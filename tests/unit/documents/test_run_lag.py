@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.documents.run import PartitionReport, RunReport
+from airflow_connect.documents.run import PartitionReport, RunReport, TaskReport
 from airflow_connect.documents.run_lag import HOUR_MS, KEPT_HOURS, RunLag, with_lag
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.state import CLOSED, ConnectorState
@@ -29,6 +29,19 @@ def test_the_lag_of_a_run_survives_json_and_entries_of_earlier_releases_have_non
     assert run_of(written).lag is None
     assert "lag" not in replace(REPORT, lag=None).to_json()  # as earlier releases wrote it
     assert run_of(end_of(REPORT)).lag == LAG
+
+
+def test_the_age_is_that_of_the_oldest_first_record_and_is_left_out_if_it_is_not_known() -> None:
+    lag = RunLag(9, 9, 5 * HOUR_MS)
+    assert lag.age_ms is None and "oldest_ms" not in lag.to_json()
+    part = PartitionReport(OffsetRange("t", 0, 0, 9), 9, 9, read=9, written=9)
+    manifest = Manifest("c", "r", 0, (), (part,), {})
+    tasks = [TaskReport(n, 0, (part,), (), oldest_ms=ms) for n, ms in enumerate((0, 4 * HOUR_MS, 3 * HOUR_MS))]
+    after = lag_after(lag, manifest, tasks)
+    assert after is not None and (after.after, after.age_ms) == (0, 2 * HOUR_MS)
+    assert RunLag.from_json(json.loads(json.dumps({**after.to_json(), "later": 1}))) == after
+    ahead = replace(after, oldest_ms=6 * HOUR_MS)
+    assert ahead.age_ms == 0  # a producer's clock may be ahead
 
 
 def test_the_lag_does_not_depend_on_the_limits_of_the_run_and_what_they_left_remains() -> None:

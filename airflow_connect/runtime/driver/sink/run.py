@@ -489,5 +489,5 @@ class SinkRun(RunInProgress):
             complete=state.complete,
             origin=dict(self._config.spec.origin),
             detail=RunDetail.of(reports, self._config.dead_letter_topic),
-            lag=lag_after(state.lag, manifest),
+            lag=lag_after(state.lag, manifest, reports),
         )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE
 from airflow_connect.documents.run import STOPPED_BY_DEAD_LETTERS, TaskPlan
 from airflow_connect.errors import ConnectError, DataError
 from airflow_connect.runtime import crash_points
@@ -56,6 +57,7 @@ class SinkLoop:
         self._letters = 0
         self._limit = _Limit(TaskPlan(0, ()))
         self._next_offsets: dict[TopicPartition, int] = {}
+        self._first_ms: dict[TopicPartition, int] = {}
         self._stopped: dict[TopicPartition, int] = {}
         """Partitions that have ended because of their dead letters: the offset after the last record that was put."""
 
@@ -80,6 +82,11 @@ class SinkLoop:
         positions = reader.positions()
         return [self._report(r, positions[r.topic_partition]) for r in plan.ranges]
 
+    @property
+    def oldest_ms(self) -> int:
+        """The oldest timestamp among the first records of all partitions, in milliseconds; 0: none has one."""
+        return min((ms for ms in self._first_ms.values() if ms > 0), default=0)
+
     def _opens_columns(self) -> bool:
         """Whether every stage has a columnar form, and headers that are not used cannot fail."""
         if not (self._converter.headers_never_fail and self._sink.accepts_columns()):
@@ -97,6 +104,7 @@ class SinkLoop:
         for tp, records in reader.records():
             crash_points.reached(crash_points.TASK_READING)
             self._put_all(tp, records)
+            self._first_ms.setdefault(tp, records[0].timestamp or 0)
             size = sum(len(r.value or b"") + len(r.key or b"") for r in records)
             next_offsets[tp] = records[-1].offset + 1
             self._account(len(records), size)
@@ -111,6 +119,8 @@ class SinkLoop:
         coalescer, attempts = BatchCoalescer(self._sink.read_ahead.column_records), Attempts()
         for batch in reader.columns():
             crash_points.reached(crash_points.TASK_READING)
+            has_time = batch.timestamp_type != TIMESTAMP_NOT_AVAILABLE
+            self._first_ms.setdefault(batch.topic_partition, int(batch.timestamps[0]) if has_time else 0)
             size = batch.size_bytes
             next_offsets[batch.topic_partition] = int(batch.offsets[-1]) + 1
             for joined in coalescer.add(batch, size):

@@ -18,6 +18,7 @@ from airflow_connect.api.config import plugins
 from airflow_connect.config.keys import source as source_keys
 from airflow_connect.config.resolved.source import ResolvedSourceConfig
 from airflow_connect.documents.run import TaskPlan, TaskReport
+from airflow_connect.documents.run_detail import reason_rows
 from airflow_connect.errors import ConnectError, FencedError, TaskFailedError
 from airflow_connect.exactly_once.task_transaction import delivery_of
 from airflow_connect.kafka.admin.topic_creation import TopicCreation
@@ -148,6 +149,7 @@ class _Work:
             source=done,
             notes=(*producer.notes, *notes.sentences),
             ended_ms=time.time_ns() // 1_000_000,
+            skipped=reason_rows(policy.skipped),
         )
 
     def _copied(self, task: SourceTask, parts: LoopParts) -> tuple[SourceTaskReport, float]:

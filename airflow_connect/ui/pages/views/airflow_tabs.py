@@ -15,6 +15,13 @@ def home(call: Call) -> str | tuple[int, str]:
     return render("none.html", **call.shell("Kafka Connect", ""), problem=call.console.installations.problem())
 
 
+def problems(call: Call) -> str | tuple[int, str]:
+    """The page of problems, which is the same for every installation: where messages lead to that know none."""
+    if not call.console.installations.names():
+        return home(call)
+    return f"{call.root}/{segment(call.console.installations.default_name())}/problems"
+
+
 def of_airflow(call: Call) -> str:
     """The connectors of a DAG; or those that a run or a task of it has run.
 

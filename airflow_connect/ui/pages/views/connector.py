@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.control.herder.refusals import CONFLICT, FORBIDDEN, RefusedError
@@ -17,6 +18,7 @@ from airflow_connect.ui.pages.views.hiding import knows_class, shown_config
 from airflow_connect.ui.pages.views.listing import badge
 from airflow_connect.ui.pages.views.of_dags import last_task, may_change
 from airflow_connect.ui.pages.views.running import running_of
+from airflow_connect.ui.web.access import Right
 
 if TYPE_CHECKING:
     from airflow_connect.ui.pages.asking import Config
@@ -37,13 +39,20 @@ def page(call: Call) -> str:
     task = _dag_task(call, connector)
     config = connector.config if task is None or task.value is None else task.value.config
     letters, plan = _letters(call, connector), _plan(call, connector, config, task)
+    oldest_ms = _oldest(call, connector)
     return render(
         "connector.html",
         **values,
         connector=connector,
         state=badge(connector.state),
         positions=[(position, _meter(position, longest[0].lag)) for position in longest],
-        past=history.past_of(connector, now_ms, call.query.get("span", ""), lambda run: _href(call, connector, run)),
+        past=history.past_of(
+            replace(connector, oldest_ms=oldest_ms),
+            now_ms,
+            call.query.get("span", ""),
+            lambda run: _href(call, connector, run),
+        ),
+        oldest_ms=oldest_ms,
         spans=tuple(history.SPANS),
         may_run=call.may_run(connector),
         may_change_it=may_change(call, connector),
@@ -64,6 +73,14 @@ def page(call: Call) -> str:
 
 def _href(call: Call, connector: Connector, run: Run) -> str:
     return call.href("run", name=connector.name, run=run.run_id)
+
+
+def _oldest(call: Call, connector: Connector) -> int | None:
+    """The time of the oldest record that waits; None: nothing does, or it is not known (yet)."""
+    if not connector.lag or not connector.positions:
+        return None
+    seen = call.console.oldest(call.conn_id, connector)
+    return seen.value.record_ms if seen.value else None
 
 
 def _meter(position: Position, most: int) -> object:
@@ -132,7 +149,7 @@ def may_plan(call: Call, connector: Connector, task: Seen[DagTask] | None) -> bo
     """Whether the plan of a connector of a DAG may be requested here."""
     if task is None or task.value is None or task.value.templates or unknown_classes(call, task):
         return False
-    return bool(connector.dags) and call.visitor.may_trigger(connector.dags[0])
+    return bool(connector.dags) and call.may(Right.OPERATE) and call.visitor.may_trigger(connector.dags[0])
 
 
 def unknown_classes(call: Call, task: Seen[DagTask] | None) -> list[str]:
@@ -173,5 +190,10 @@ def forecast(connector: Connector, plan: Plan) -> list[tuple[str, str]]:
     if files:
         rows.append(("Files, as in earlier runs", f"about {format_count(max(1, round(records * files)))}"))
     if speed:
-        rows.append(("Copying, at the speed of the last runs", f"about {format_seconds(records / speed)}"))
+        rows.append(
+            (
+                "Copying, at the speed of the last runs",
+                f"about {format_seconds(records / speed)}" if records >= speed else "less than a second",
+            )
+        )
     return rows

@@ -15,7 +15,7 @@ from airflow_connect.ui.pages.views.of_dags import config_of, refuse_others
 def preview(call: Call) -> str:
     """What a replay would do. It reads the whole queue."""
     seen = call.seen()
-    connector = _known(call)
+    connector = permitted(call)
     found = _replayed(call, connector, dry_run=True)
     reasons = [(stage, error, count) for (stage, error), count in found.reasons.most_common()]
     return render(
@@ -28,9 +28,9 @@ def preview(call: Call) -> str:
     )
 
 
-def replay(call: Call) -> str:
-    """Replay the letters, and say what was done."""
-    found = _replayed(call, _known(call), dry_run=False)
+def replay(call: Call, connector: Connector) -> str:
+    """Replay the letters, and say what was done; `connector`: as `permitted` gives it."""
+    found = _replayed(call, connector, dry_run=False)
     return (
         f"{plural(found.topics.total(), 'dead letter')} went back to {', '.join(sorted(found.topics)) or 'no topic'}."
     )
@@ -41,7 +41,12 @@ def _replayed(call: Call, connector: Connector, *, dry_run: bool) -> Replayed:
     return call.console.replayed(call.conn_id, connector.name, config_of(call, connector), request)
 
 
-def _known(call: Call) -> Connector:
+def permitted(call: Call) -> Connector:
+    """The connector, for a user who may replay its dead letters.
+
+    Raises:
+        RefusedError: with status 403, the user may not; 404, there is no such connector; 503, nothing is known yet.
+    """
     connector = connector_of(call, call.seen())
     if connector is None:
         raise RefusedError("The connectors have not been read from Kafka yet. Try again.", 503)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from markupsafe import Markup
 
 from airflow_connect.documents.run import DONE, EMPTY
 from airflow_connect.runtime.reporting.texts import format_count
-from airflow_connect.ui.overview.model import Connector, Run, State
+from airflow_connect.ui.overview.model import Connector, State
 from airflow_connect.ui.pages.calls import Call
 from airflow_connect.ui.pages.charts import Bar, strip
 from airflow_connect.ui.pages.rendering import at, duration, render
@@ -51,12 +53,35 @@ def badge(state: State) -> Markup:
     return Markup(shown).format(kind, SIGNS[kind], WORDS[state])
 
 
-def run_bar(run: Run, href: str) -> Bar:
-    """A run as a bar that leads to it."""
-    kind = {DONE: "warn" if run.dead_lettered else "ok", EMPTY: "quiet"}.get(run.status, "bad")
-    dead = f", {format_count(run.dead_lettered)} dead letters" if run.dead_lettered else ""
-    told = {DONE: f"{format_count(run.read)} records{dead}", EMPTY: "nothing to copy"}.get(run.status, "failed")
-    return Bar(run.read, f"{at(run.started_ms)}: {told}, {duration(run.duration_ms)}", kind, href)
+class _Shown(NamedTuple):
+    """What a bar shows of a run."""
+
+    status: str
+    started_ms: int
+    duration_ms: int
+    read: int
+    dead_lettered: int
+
+    def bar(self) -> Bar:
+        """The bar."""
+        kind = {DONE: "warn" if self.dead_lettered else "ok", EMPTY: "quiet"}.get(self.status, "bad")
+        dead = f", {format_count(self.dead_lettered)} dead letters" if self.dead_lettered else ""
+        told = {DONE: f"{format_count(self.read)} records{dead}", EMPTY: "nothing to copy"}.get(self.status, "failed")
+        return Bar(self.read, f"{at(self.started_ms)}: {told}, {duration(self.duration_ms)}", kind)
+
+
+def _runs(connector: Connector) -> Markup:
+    """The last runs as small bars."""
+    shown = connector.runs[:RUNS_SHOWN][::-1]
+    facts = (_Shown(run.status, run.started_ms, run.duration_ms, run.read, run.dead_lettered) for run in shown)
+    return _drawn(connector.name, tuple(facts))
+
+
+@lru_cache(maxsize=2048)
+def _drawn(name: str, runs: tuple[_Shown, ...]) -> Markup:
+    """Drawn once for each run: a list has hundreds of these, each with twenty bars."""
+    bars = [run.bar() for run in runs]
+    return strip(bars, f"The last {len(bars)} runs of {name}: {bars[-1].title}") if bars else Markup("")
 
 
 def page(call: Call) -> str:
@@ -97,14 +122,11 @@ def _may_run(call: Call, shown: Sequence[Connector]) -> dict[str, bool]:
 
 
 def _row(connector: Connector, now_ms: int, may_run: Mapping[str, bool]) -> Row:
-    runs = connector.runs[:RUNS_SHOWN][::-1]
-    bars = [run_bar(run, "") for run in runs]
-    last = f"The last {len(bars)} runs of {connector.name}: " + (bars[-1].title if bars else "none")
     action = {State.FAILED: "restart", State.PAUSED: "resume", State.STOPPED: "resume"}.get(connector.state, "pause")
     return Row(
         connector,
         badge(connector.state),
-        strip(bars, last) if bars else Markup(""),
+        _runs(connector),
         week(connector, now_ms),
         f"{connector.progress.share:.0%}" if connector.progress and connector.progress.share is not None else "",
         action if connector.is_registered else "",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from airflow_connect.documents.run import DONE, EMPTY
 from airflow_connect.runtime.reporting.texts import format_count, plural
-from airflow_connect.ui.overview.model import Connector, Run
+from airflow_connect.ui.overview.model import Connector, Run, State
 from airflow_connect.ui.overview.problems import Problem, Trouble
 from airflow_connect.ui.overview.retention import Deadline
 from airflow_connect.ui.pages.calls import Call
@@ -22,11 +23,12 @@ _CHANGED_MEANWHILE = "offset.changed_meanwhile"
 
 @dataclass(frozen=True, slots=True)
 class Help:
-    """The one button: a change that is sent (`do`), or a page that it leads to (`href`)."""
+    """The one button: a change that is sent (`do`), or a page that it leads to (`href`), of Airflow or of ours."""
 
     word: str
     do: str = ""
     href: str = ""
+    is_of_airflow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,9 @@ def _rows(call: Call, found: Checked) -> list[Row]:
     of = replace(call, conn_id=found.conn_id)
     operates, changes = of.may(Right.OPERATE), of.may(Right.CHANGE)
     is_of_dag = any(not p.connector.is_registered for p in found.problems)
-    # What depends on a single DAG, Airflow decides after the click.
+    # What depends on a single DAG is decided after the click.
     triggers = operates and is_of_dag and of.visitor.may_trigger()
+    edits = operates and is_of_dag and of.visitor.may_edit_dag()
     return [
         Row(
             of,
@@ -85,7 +88,9 @@ def _rows(call: Call, found: Checked) -> list[Row]:
             _since(p),
             _costs(p),
             _tried(p.connector),
-            _help(of, p, may_run=operates if p.connector.is_registered else triggers, may_change=changes),
+            _help(of, p, may_run=operates, may_change=changes)
+            if p.connector.is_registered
+            else _help(of, p, may_run=triggers, may_change=edits),
         )
         for p in found.problems
     ]
@@ -97,14 +102,21 @@ def _notes(found: Checked) -> list[str]:
     if found.deadlines and found.deadlines.problem:
         notes.append(f"{found.conn_id}: when topics lose records is not known. {found.deadlines.problem}")
     connectors = found.seen.value.connectors.values() if found.seen.value else ()
-    unknown = [c.name for c in connectors if c.lag_problem]
-    if unknown:
-        named = ", ".join(unknown[:3]) + (f" and {len(unknown) - 3} more" if len(unknown) > 3 else "")
+    if unknown := [c.name for c in connectors if c.lag_problem]:
         notes.append(
-            f"{found.conn_id}: the lag of {plural(len(unknown), 'connector')} is not known ({named}), so nothing here"
-            " tells whether they are late or lose records."
+            f"{found.conn_id}: the lag of {plural(len(unknown), 'connector')} is not known ({_named(unknown)}), so"
+            " nothing here tells whether they are late or lose records."
+        )
+    if unplanned := [c for c in connectors if c.schedule_problem and c.lag]:
+        notes.append(
+            f"{found.conn_id}: {plural(len(unplanned), 'connector')} with records to copy may be late"
+            f" ({_named([c.name for c in unplanned])}); nothing here tells. {unplanned[0].schedule_problem}"
         )
     return notes
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 # --- sentences -------------------------------------------------------------------------------------------------------
@@ -129,10 +141,10 @@ def _since(problem: Problem) -> str:
         case Trouble.LOSING:
             oldest_ms = problem.deadlines[0].at_ms - problem.deadlines[0].retention_ms
             return f"its oldest record waits since {_when(oldest_ms)}"
-        case Trouble.LATE if connector.next_run_ms:
-            return f"a run was due {_when(connector.next_run_ms)}"
-        case Trouble.DEAD_LETTERS if connector.last_copy:
-            return _when(connector.last_copy.ended_ms)
+        case Trouble.LATE if connector.missed_run_ms:
+            return f"a run was due {_when(connector.missed_run_ms)}"
+        case Trouble.GROWING | Trouble.DEAD_LETTERS if problem.letters.runs:
+            return _when(problem.letters.runs[-1].ended_ms)
         case _:
             return "not known"
 
@@ -148,8 +160,13 @@ def _costs(problem: Problem) -> tuple[str, ...]:
     costs += [_loss(deadline) for deadline in problem.deadlines]
     if problem.connector.lag:
         costs.append(f"{plural(problem.connector.lag, 'record')} to copy.")
-    if problem.dead_letters:
-        costs.append(f"{plural(problem.dead_letters, 'dead letter')} in the last run that read records.")
+    if letters := problem.letters.runs:
+        costs.append(f"{plural(problem.letters.last, 'dead letter')} in the last run that read records.")
+        if len(letters) > 1:
+            costs.append(
+                f"{format_count(letters[1].dead_lettered)} in the run before it,"
+                f" {format_count(problem.letters.total)} in the last {len(letters)} runs that read records."
+            )
     return tuple(costs)
 
 
@@ -163,7 +180,7 @@ def _tried(connector: Connector) -> tuple[str, ...]:
     last, success = connector.last_run, _last_success(connector)
     if last is None:
         return ("It has no run in the history.",)
-    told = []
+    told = [connector.schedule_note] if connector.schedule_note else []
     if not _succeeded(last):
         told.append(f"The run of {_when(last.started_ms)} failed.")
     if success is None:
@@ -177,15 +194,13 @@ def _tried(connector: Connector) -> tuple[str, ...]:
 
 def _help(call: Call, problem: Problem, *, may_run: bool, may_change: bool) -> Help | None:
     """The button that fits, if the user may press it."""
-    connector, troubles = problem.connector, problem.troubles
-    is_sink = connector.is_registered and connector.kind == "sink"
-    # Whether the user may edit one of many DAGs, its own page of offsets says.
-    may_look = may_change if connector.is_registered else may_run
-    if connector.kind == "sink" and may_look and (Trouble.LOST in troubles or _is_of_offsets(connector)):
+    connector, troubles = problem.connector, set(problem.troubles)
+    is_sink = connector.kind == "sink"
+    if is_sink and may_change and (Trouble.LOST in troubles or _is_of_offsets(connector)):
         return Help("Offsets", href=call.href("offsets", name=connector.name))
-    if set(troubles) & {Trouble.FAILED, Trouble.LOST, Trouble.LOSING, Trouble.LATE}:
-        return _restart(connector) if may_run else None
-    if Trouble.DEAD_LETTERS not in troubles:
+    if troubles & {Trouble.FAILED, Trouble.LOST, Trouble.LOSING, Trouble.LATE}:
+        return _restart(call, connector) if may_run else None
+    if not troubles & {Trouble.GROWING, Trouble.DEAD_LETTERS}:
         return None
     if is_sink and may_change and connector.queue:
         return Help("Replay dead letters", href=call.href("replay", name=connector.name))
@@ -197,11 +212,13 @@ def _is_of_offsets(connector: Connector) -> bool:
     return code.startswith("offset.") and code != _CHANGED_MEANWHILE
 
 
-def _restart(connector: Connector) -> Help | None:
+def _restart(call: Call, connector: Connector) -> Help | None:
+    if not connector.is_registered and connector.state is State.PAUSED:
+        return Help("Resume its DAG", href=call.airflow("dags", connector.dags[0]), is_of_airflow=True)
     if not connector.is_registered:
         return Help("Run now", do=f"run:{connector.name}") if connector.dags else None
     if connector.target != "STARTED":
         return Help("Resume", do=f"resume:{connector.name}")
-    if connector.state.value == "failed":
+    if connector.state is State.FAILED:
         return Help("Restart", do=f"restart:{connector.name}")
     return Help("Run now", do=f"run:{connector.name}")

@@ -274,3 +274,14 @@ def test_defect_of_ours_in_put_stays_what_it_is_and_one_of_a_plugin_is_told_with
 def test_broken_connection_inside_our_code_is_no_defect():
     error = raised_by(partial(socket.create_connection, ("127.0.0.1", 1)))
     assert put_failed("t-0@7", error).retriable
+
+
+def test_failed_records_are_counted_by_stage_and_error_whether_they_are_queued_or_skipped():
+    with_queue, without = policy(), policy(topic="")
+    for task in (with_queue, without):
+        task.handle(RECORD, failure(DataError("no", code="data.json_type")))
+        task.handle(RECORD, failure(DataError("no"), stage=TRANSFORMATION))
+    reasons = [(VALUE_CONVERTER, "data.json_type"), (TRANSFORMATION, "data.invalid")]
+    assert [tuple(letter["reason"]) for letter in with_queue.dead_letters] == reasons
+    assert (list(without.skipped), without.skipped.total(), with_queue.skipped.total()) == (reasons, 2, 0)
+    assert failure(KeyError("x")).reason == (VALUE_CONVERTER, "KeyError")

@@ -71,4 +71,27 @@ def test_one_connector_with_several_troubles_is_one_problem() -> None:
         ("a", [Trouble.FAILED, Trouble.LOSING, Trouble.DEAD_LETTERS])
     ]
     (problem,) = problems_of(Overview(NOW, {"a": failed}), {"u": far, "t": near}, NOW)
-    assert (problem.deadlines, problem.dead_letters) == ((near, far), 3)
+    assert (problem.deadlines, problem.letters.last) == ((near, far), 3)
+
+
+@pytest.mark.parametrize(
+    ("dead", "trouble"),
+    [
+        ((0, 5, 5, 5), None),
+        ((4,), Trouble.DEAD_LETTERS),
+        ((4, 0, 9), Trouble.DEAD_LETTERS),
+        ((4, 4), Trouble.DEAD_LETTERS),
+        ((3, 4, 0, 1), Trouble.DEAD_LETTERS),
+        ((5, 4), Trouble.GROWING),
+        ((1, 4, 2), Trouble.GROWING),
+    ],
+)
+def test_dead_letters_that_become_more_are_told_from_a_single_event(
+    dead: tuple[int, ...], trouble: Trouble | None
+) -> None:
+    """`dead`: dead letters of the runs that have read records, the newest first; others are between them."""
+    runs: list[Run] = []
+    for number, count in enumerate(dead):
+        at = 1000 - 10 * number
+        runs += [Run(f"r{at}", "done", at, at + 1, records=1, dead_lettered=count), Run(f"e{at}", "empty", at - 5, at)]
+    assert found(connector("a", runs=tuple(runs))) == ([("a", [trouble])] if trouble else [])
