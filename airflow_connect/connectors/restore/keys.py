@@ -14,6 +14,7 @@ from airflow_connect.api.config.plugins import PluginKind, built_in, resolve
 from airflow_connect.api.config.typed import KeyGroup, TypedConfig
 from airflow_connect.api.config.validators import Lambda, NonEmptyString, ValidString
 from airflow_connect.api.config.values import invalid
+from airflow_connect.config.keys.points_in_time import parse_timestamp_ms
 from airflow_connect.connectors.files.s3.keys import S3StoreKeys
 from airflow_connect.errors import ConfigError
 from airflow_connect.java.patterns.compiled import compile_java_pattern
@@ -100,6 +101,13 @@ def _check_regex(name: str, value: Any) -> None:
         raise invalid(name, value, f"It is not a valid regular expression: {error}") from error
 
 
+def _check_timestamp(name: str, value: Any) -> None:
+    try:
+        parse_timestamp_ms(value or "0")
+    except ValueError as error:
+        raise invalid(name, value, str(error)) from error
+
+
 def _check_renames(name: str, value: Any) -> None:
     seen: dict[str, str] = {}
     for pair in value or ():
@@ -168,7 +176,10 @@ class RestoreKeys(TypedConfig):
         "topics.dir", "topics", "Directory of the sink, topics.dir of its configuration; blank: none."
     ).or_blank()
     file_delim = _BACKUP.medium.text(
-        "file.delim", "+", "What separates the parts of a file's name, as in the sink.", Lambda(_check_delimiter, "+")
+        "file.delim",
+        "+",
+        "What separates the parts of a file's name, as in the sink.",
+        Lambda(_check_delimiter, "punctuation"),
     )
     topics = _BACKUP.high.words(
         "topics", "", "Topics of the backup to restore, comma separated. Blank, and no topics.regex: all of them."
@@ -179,6 +190,13 @@ class RestoreKeys(TypedConfig):
         "Java regular expression that must match the whole name of a topic of the backup.",
         Lambda(_check_regex, "regular expression"),
     ).or_blank()
+    until_ms = _BACKUP.medium.text(
+        "restore.until.timestamp",
+        "",
+        "Each partition is restored up to its first record that has this timestamp or a later one, which is not"
+        " restored: epoch milliseconds, or ISO 8601 with a zone. Blank: to the end of the backup.",
+        Lambda(_check_timestamp, "epoch milliseconds or ISO 8601"),
+    ).to(lambda text: parse_timestamp_ms(text) if text else None)
     rename = _TARGET.high.words(
         "topic.rename",
         "",
@@ -283,6 +301,24 @@ class S3SourceKeys(TypedConfig):
         0,
         "Older files are not read. Not supported.",
         Lambda(only(0, "Every file of a chosen topic is restored"), "0"),
+    )
+    _input_format = _GENERIC.low.text(
+        "input.data.format",
+        "",
+        "Key of Confluent Cloud. Not supported.",
+        Lambda(only("", "Set format.class instead, to the format of the sink"), ""),
+    )
+    _output_format = _GENERIC.low.text(
+        "output.data.format",
+        "",
+        "Key of Confluent Cloud. Not supported.",
+        Lambda(only("", "Records have the bytes of the backup, whatever their format is"), ""),
+    )
+    _file_headers = _GENERIC.low.boolean(
+        "file.metadata.headers.enable",
+        False,
+        "Key of Confluent Cloud. Not supported.",
+        validator=Lambda(only(False, "Headers are those of the backup; none is added"), "false"),
     )
     _value_schema = _GENERIC.low.text("value.schema", "", "Schema of CSV values.", ignored=_ONLY_GENERIC)
     _csfle = _GENERIC.low.boolean(

@@ -14,7 +14,7 @@ from airflow_connect.connectors.restore.keys import TIMESTAMP, RestoreKeys
 from airflow_connect.connectors.restore.progress import Progress, partition_of
 from airflow_connect.connectors.restore.read.chain import ChainReader, FileReader, Piece
 from airflow_connect.connectors.restore.read.opening import Store
-from airflow_connect.connectors.restore.read.records import Records
+from airflow_connect.connectors.restore.read.records import Records, holes
 from airflow_connect.connectors.restore.work import Chain, chains_of
 from airflow_connect.errors import DataError
 from airflow_connect.kafka.writing.header_names import first_unwritable
@@ -63,6 +63,8 @@ class _Place:
         chain: with the progress that is returned so far.
         reader: of its files.
         pieces: that come next.
+        largest_hole: offsets `[start, end)` that no file holds.
+        is_at_end: whether the point in time is reached up to which it is restored.
     """
 
     def __init__(self, chain: Chain, reader: FileReader) -> None:
@@ -71,6 +73,7 @@ class _Place:
         self.reader = ChainReader(chain, reader)
         self.pieces = self.reader.pieces()
         self.largest_hole = (0, 0)
+        self.is_at_end = False
 
     def begin_again(self, progress: Progress) -> None:
         """Read on after an error: an iterator that has failed looks as if it had ended."""
@@ -83,12 +86,6 @@ class _Place:
         )
         self.reader = ChainReader(self.chain, self.files)
         self.pieces = self.reader.pieces()
-
-    def saw(self, piece: Piece) -> None:
-        """Remember the largest hole."""
-        hole = piece.largest_hole
-        if hole is not None and hole[1] - hole[0] > self.largest_hole[1] - self.largest_hole[0]:
-            self.largest_hole = hole
 
 
 class RestoreTask(SourceTask):
@@ -207,21 +204,22 @@ class RestoreTask(SourceTask):
             position = int(records.offsets[-1]) + 1
             first_open = min(piece.first_open, position)
             progress = place.reader.progress_at(place.chain.progress, position, first_open)
-            self._piece = piece._replace(records=rest, missing=0, largest_hole=None)
+            self._piece = piece._replace(records=rest)
         else:
             self._piece = None
         self._joined.add(records)
-        self._count(place, records, piece)
+        self._count(place, records)
         place.chain = place.chain._replace(progress=progress)
         return place, records, piece.first_open, progress
 
-    def _count(self, place: _Place, records: Records, piece: Piece) -> None:
+    def _count(self, place: _Place, records: Records) -> None:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        place.saw(piece)
-        if piece.missing:
-            self.context.count(_MISSING, piece.missing)
+        missing, largest = holes(place.chain.progress.position, records.offsets)
+        place.largest_hole = max(place.largest_hole, largest, key=lambda hole: hole[1] - hole[0])
+        if missing:
+            self.context.count(_MISSING, missing)
         stamps = records.columns["timestamp"]
         if stamps.null_count:
             self.context.count(_OTHER_TIMES, stamps.null_count)
@@ -242,7 +240,8 @@ class RestoreTask(SourceTask):
             place = self._left[-1]
             tp = place.chain.topic_partition
             try:
-                piece = next(place.pieces, None)
+                piece = None if place.is_at_end else next(place.pieces, None)
+                piece = None if piece is None else self._until_time(place, piece)
                 self._piece = None if piece is None else self._writable(place, piece)
             except DataError as error:
                 self.context.leave_out(f"{tp} of the backup from offset {place.chain.progress.position} on", error)
@@ -261,38 +260,78 @@ class RestoreTask(SourceTask):
             tp = place.chain.topic_partition
             self.context.note(f"The largest hole in the offsets of {tp} of the backup is [{start}, {end}).")
 
-    def _writable(self, place: _Place, piece: Piece) -> Piece:
-        """A piece whose records the client can write as they are, or as `accept.loss` allows.
+    def _until_time(self, place: _Place, piece: Piece) -> Piece | None:
+        """The records of a piece before the first one of `restore.until.timestamp` or later; None: there is none."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
 
-        Raises:
-            DataError: it cannot.
+        until, records = self._typed.until_ms, piece.records
+        if until is None:
+            return piece
+        is_later: Any = pc.greater_equal(records.columns["timestamp"], pa.scalar(until, pa.int64()))
+        if not is_later.true_count:
+            return piece
+        count = int(pc.fill_null(is_later, pa.scalar(value=False)).to_numpy(zero_copy_only=False).argmax())
+        tp = place.chain.topic_partition
+        self.context.note(
+            f"{tp} of the backup was restored up to offset {records.offsets[count]}, whose record is the first one at"
+            f" {RestoreKeys.until_ms} or later."
+        )
+        return self._cut(place, piece, count)
+
+    def _cut(self, place: _Place, piece: Piece, count: int) -> Piece | None:
+        """The first records of a piece, after which the chain ends; None: there is none."""
+        place.is_at_end = True
+        if not count:
+            return None
+        kept = piece.records.slice(0, count)
+        position = int(kept.offsets[-1]) + 1
+        progress = place.reader.progress_at(place.chain.progress, position, min(piece.first_open, position))
+        return piece._replace(records=kept, progress=progress)
+
+    def _writable(self, place: _Place, piece: Piece) -> Piece | None:
+        """The records that the client can write as they are, or as `accept.loss` allows; None: there is none.
+
+        The chain is left out from the first one on that it cannot write.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        tp, records = place.chain.topic_partition, piece.records
-        wrong = first_unwritable(records.columns["headers"])  # type: ignore[arg-type]
-        if wrong is not None:
-            raise DataError(
-                f"{tp}@{records.offsets[wrong[0]]} of the backup has a header whose name contains a zero byte"
-                f" ({wrong[1]!r}). Kafka's client would write a shorter name.",
-                code="restore.header_name",
-                suggestion="This partition can only be restored up to that record.",
-            )
-        stamps = records.columns["timestamp"]
+        tp, stamps = place.chain.topic_partition, piece.records.columns["timestamp"]
         is_good: Any = pc.is_in(pc.greater(stamps, pa.scalar(0, pa.int64())), pa.array([True]))
-        if pc.all(is_good).as_py():
-            return piece
-        if TIMESTAMP not in self._typed.accepted:
+        has_losses = is_good.false_count > 0
+        wrong: dict[int, DataError] = {}
+        name = first_unwritable(piece.records.columns["headers"])  # type: ignore[arg-type]
+        if name is not None:
+            wrong[name[0]] = _bad_name(f"{tp}@{piece.records.offsets[name[0]]}", name[1])
+        if has_losses and TIMESTAMP not in self._typed.accepted:
             first = int(is_good.to_numpy(zero_copy_only=False).argmin())
-            raise DataError(
-                f"{tp}@{records.offsets[first]} of the backup has the timestamp {stamps[first].as_py()}, which Kafka's"
-                " client cannot write.",
-                code="restore.timestamp",
-                suggestion=f"{RestoreKeys.accepted}={TIMESTAMP} gives such records the time of the run.",
-            )
-        columns = {**records.columns, "timestamp": pc.if_else(is_good, stamps, pa.scalar(None, pa.int64()))}
-        return piece._replace(records=Records(records.offsets, columns))
+            wrong.setdefault(first, _bad_time(f"{tp}@{piece.records.offsets[first]}", stamps[first].as_py()))
+        if wrong:
+            first = min(wrong)
+            self.context.leave_out(f"{tp} of the backup from offset {piece.records.offsets[first]} on", wrong[first])
+            return self._cut(place, piece, first)
+        if not has_losses:
+            return piece
+        columns = {**piece.records.columns, "timestamp": pc.if_else(is_good, stamps, pa.scalar(None, pa.int64()))}
+        return piece._replace(records=Records(piece.records.offsets, columns))
+
+
+def _bad_name(where: str, name: str) -> DataError:
+    return DataError(
+        f"{where} of the backup has a header whose name contains a zero byte ({name!r}). Kafka's client would write a"
+        " shorter name.",
+        code="restore.header_name",
+        suggestion="This partition can only be restored up to that record.",
+    )
+
+
+def _bad_time(where: str, stamp: int | None) -> DataError:
+    return DataError(
+        f"{where} of the backup has the timestamp {stamp}, which Kafka's client cannot write.",
+        code="restore.timestamp",
+        suggestion=f"{RestoreKeys.accepted}={TIMESTAMP} gives such records the time of the run.",
+    )
 
 
 def _in_order(records: Records) -> Iterator[Any]:

@@ -34,15 +34,11 @@ class Piece(NamedTuple):
         records: in order.
         first_open: start of the first file of which a part may be left before them.
         progress: after them.
-        missing: offsets before and between them that no file holds.
-        largest_hole: offsets `[start, end)` of the largest of these holes; None: there is none.
     """
 
     records: Records
     first_open: int
     progress: Progress
-    missing: int
-    largest_hole: tuple[int, int] | None
 
 
 class _OpenFile:
@@ -205,11 +201,10 @@ class ChainReader:
         last = max(sources, key=lambda source: int(source[1].offsets[-1]))[0]
         records = sources[0][1] if len(sources) == 1 else Records.merged([part for _, part in sources])
         self._refuse_repeated(records, [file for file, _ in sources])
-        missing, hole = self._holes(records)
         self._position = int(records.offsets[-1]) + 1
         known = self._chain.progress.after(file=last.name, version=self._reader.version(last))
         progress = self.progress_at(known, self._position, self._first_open())
-        return Piece(records, before, progress, missing, hole)
+        return Piece(records, before, progress)
 
     def _first_open(self) -> int:
         return min([*(one.file.start for one in self._open if len(one.records)), self._position])
@@ -227,14 +222,6 @@ class ChainReader:
                 code="restore.overlap",
                 suggestion="Keep one of them below topics.dir. The same record is not restored twice.",
             )
-
-    def _holes(self, records: Records) -> tuple[int, tuple[int, int] | None]:
-        import numpy as np
-
-        after = np.concatenate([[self._position - 1], records.offsets[:-1]])
-        sizes = records.offsets - after - 1
-        at = int(sizes.argmax())
-        return int(sizes.sum()), (int(after[at]) + 1, int(records.offsets[at])) if sizes[at] else None
 
     def progress_at(self, before: Progress, position: int, first_open: int) -> Progress:
         """What is committed when everything below `position` is restored.

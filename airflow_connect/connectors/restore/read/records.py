@@ -55,12 +55,28 @@ class Records:
         return cls(offsets[order], columns)
 
 
+def holes(position: int, offsets: NDArray[np.int64]) -> tuple[int, tuple[int, int]]:
+    """Offsets from `position` to the last record that no record has: how many, and the largest range `[start, end)`.
+
+    Args:
+        position: of the first record, if nothing is missing.
+        offsets: ascending; at least one.
+    """
+    import numpy as np
+
+    before = np.concatenate([[position - 1], offsets[:-1]])
+    sizes = offsets - before - 1
+    at = int(sizes.argmax())
+    return int(sizes.sum()), (int(before[at]) + 1, int(offsets[at]))
+
+
 def damaged(name: str, version: str, reason: object) -> DataError:
     """The error for a file that cannot be read as its format says."""
     return DataError(
         f"{name} ({version}) cannot be read: {str(reason).strip().rstrip('.')}.",
         code="restore.damaged",
-        suggestion="Put an intact copy back. Nothing of the partition was restored beyond what came before this file.",
+        suggestion="Put an intact copy back, and run again. If a part of the file was restored, the next run refuses"
+        " the copy: then restore the partition once more, to an empty topic.",
     )
 
 

@@ -154,6 +154,31 @@ def test_holes_are_counted_and_the_largest_is_named(tmp_path: Path) -> None:
     assert "The largest hole in the offsets of t-0 of the backup is [8, 100)." in context.notes
 
 
+@pytest.mark.parametrize("columnar", [True, False])
+def test_restored_up_to_a_point_in_time_and_later_from_there(tmp_path: Path, columnar: bool) -> None:
+    stamps = [100, 300, 200, 400, 250, 500]
+    records = [record(n, b"%d" % n, timestamp=stamp) for n, stamp in enumerate(stamps)]
+    write_file(tmp_path / "topics", records[::2], "a")
+    write_file(tmp_path / "topics", records[1::2], "b")
+    committed = Committed()
+    for until, expected in (("100", []), ("300", [b"0"]), ("400", [b"1", b"2"]), ("400", []), ("", [b"3", b"4", b"5"])):
+        context = RestoreContext(committed)
+        task, found = started(tmp_path, context, **{"restore.until.timestamp": until}), []
+        while not task.has_ended():
+            if columnar:
+                columns = task.poll_columns()
+                if columns is not None:
+                    found += columns.values.to_pylist()
+                    committed.put(columns.source_partition, columns.source_offset)
+            else:
+                for one in task.poll() or ():
+                    found.append(one.value)
+                    committed.put(one.source_partition, one.source_offset)
+        task.stop()
+        assert found == expected, until
+        assert bool(until) == any("restore.until.timestamp or later" in note for note in context.notes)
+
+
 def test_small_files_are_joined_and_large_ones_end_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     backup_of(tmp_path, files=4)
     monkeypatch.setattr(task_module, "RECORDS_OF_BATCH", 20)
