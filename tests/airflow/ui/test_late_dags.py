@@ -60,8 +60,9 @@ def keep(own: Showcase, folder: Path, schedule: str | None, *, is_paused: bool =
 
 def test_a_connector_is_late_by_the_schedule_of_its_dag(browser_of: BrowserOf, own: Showcase, tmp_path: Path) -> None:
     browser, dags = browser_of("op"), tmp_path / "dags"
-    told = text_of(complete(browser, LIST, COPIED))
-    assert f"{COPIED} sink · DAG {own.name} · Has new records 7" in told
+    page = complete(browser, LIST, COPIED)
+    assert f"{COPIED} sink · DAG {own.name} · Has new records 7" in text_of(page)
+    assert 'value="run"' in page and 'value="pause"' not in page  # of all connectors: its DAG pauses this one
     problems = text_of(complete(browser, f"{LIST}/problems", "may be late"))
     assert f"This Airflow has no DAG {own.name}, so it is not known when this connector runs." in problems
 
