@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from airflow_connect.api.json_document import JsonDocument
-from airflow_connect.errors import AccessError, ConnectError, DataError, SchemaError, UnavailableError
+from airflow_connect.errors import AccessError, ConfigError, ConnectError, DataError, SchemaError, UnavailableError
 from airflow_connect.registry.connection import RegistryConnection, RegistryResponse, segment
-from airflow_connect.registry.settings import RegistryConfig
+from airflow_connect.registry.settings import RegistryConfig, shared_keys
 
 AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
 _BAD_REQUEST, _CONFLICT, _UNPROCESSABLE = 400, 409, 422
@@ -109,7 +109,7 @@ class SchemaRegistryClient:
             )
             _keep(self._missing, schema_id, (time.monotonic(), error), self._limit)
             raise error
-        found = _read(answer, f"the schema {schema_id}", _schema_text)
+        found = _read(answer, f"the schema {schema_id}", schema_of_json)
         _keep(self._by_id, schema_id, found, self._limit)
         return found
 
@@ -261,6 +261,23 @@ class SchemaRegistryClient:
         return _read(answer, f"the subject {subject}", lambda found: _subject_version(found, subject))
 
 
+def open_registry(prefix: str, settings: Mapping[str, str]) -> SchemaRegistryClient:
+    """A client for `settings_to_reach`.
+
+    Raises:
+        ConfigError: a setting is wrong; it is named with the prefix.
+    """
+    try:
+        return SchemaRegistryClient(shared_keys().parse(settings), settings)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{error.message} The key begins with {prefix} here.",
+            code=error.code,
+            suggestion=error.suggestion,
+            config_path=f"{prefix}{error.config_path}",
+        ) from error
+
+
 def _ambiguous_reference(one: SchemaReference, other: SchemaReference) -> SchemaError:
     return SchemaError(
         f"The schema refers to two different schemas with the name {one.name}: version {one.version} of the subject "
@@ -311,7 +328,12 @@ def _unusable(what: str, answer: RegistryResponse) -> UnavailableError:
     )
 
 
-def _schema_text(found: Any) -> SchemaText:
+def schema_of_json(found: Any) -> SchemaText:
+    """A schema as the API shows it.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is none.
+    """
     text, kind = found["schema"], found.get("schemaType") or AVRO
     if not (isinstance(text, str) and text.strip() and isinstance(kind, str)):
         raise TypeError("schema and schemaType are text")
@@ -322,7 +344,7 @@ def _schema_text(found: Any) -> SchemaText:
 
 
 def _subject_version(found: Any, subject: str) -> SubjectVersion:
-    return SubjectVersion(found.get("subject", subject), int(found["version"]), int(found["id"]), _schema_text(found))
+    return SubjectVersion(found.get("subject", subject), int(found["version"]), int(found["id"]), schema_of_json(found))
 
 
 def _refused_schema(subject: str, answer: RegistryResponse) -> ConnectError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from airflow_connect.api.offsets import TopicPartition
@@ -18,7 +18,7 @@ from airflow_connect.connectors.restore.config import (
 )
 from airflow_connect.connectors.restore.documents import Documents
 from airflow_connect.connectors.restore.groups.step import Restored
-from airflow_connect.connectors.restore.keys import RestoreKeys
+from airflow_connect.connectors.restore.keys import TARGET, RestoreKeys
 from airflow_connect.connectors.restore.plan import chains_left
 from airflow_connect.connectors.restore.progress import Progress, partition_of, topic_partition_of
 from airflow_connect.connectors.restore.read.chain import FileReader
@@ -30,6 +30,7 @@ from airflow_connect.connectors.restore.work import Chain, chains_of, divided, t
 from airflow_connect.counting import counted, names, plural
 from airflow_connect.errors import ConfigError, DataError, InternalError
 from airflow_connect.kafka.clients.short_lived import admin_client
+from airflow_connect.registry.settings import settings_to_reach
 from airflow_connect.stores.file_system import FileSystem, FoundFile
 from airflow_connect.stores.file_systems import FileSystems
 
@@ -47,6 +48,7 @@ class RestoreConnector(SourceConnector):
     _file_systems: FileSystems | None = None
     _planned: list[Chain] | None = None
     """What `reconcile_offsets` has planned, for `task_configs` of the same run."""
+    _documents: Documents | None = None
 
     @abstractmethod
     def read_config(self, config: Mapping[str, str]) -> RestoreConfig:
@@ -191,7 +193,7 @@ class RestoreConnector(SourceConnector):
         try:
             targets = Targets(admin, typed.must_be, typed.accepted, typed.replication, int(time.time() * 1000))
             there = targets.existing(wanted)
-            targets.check(wanted, there)
+            targets.check(wanted, there, self._of_schemas({one.topic for one in wanted.values()}))
             for note in targets.create({target: one for target, one in wanted.items() if target not in there}):
                 self.context.note(note)
             there = targets.existing(wanted)
@@ -199,6 +201,21 @@ class RestoreConnector(SourceConnector):
             return {target: (info.topic_id, cuts[target]) for target, info in there.items()}
         finally:
             admin.close()
+
+    def _of_schemas(self, topics: Collection[str]) -> list[str]:
+        """What is wrong with the schemas of the registry of the restored topics, if it is named."""
+        settings = settings_to_reach(TARGET, self.config)
+        if not settings or self._documents is None:
+            return []
+        from airflow_connect.connectors.restore.schemas import findings
+        from airflow_connect.registry.client import open_registry
+
+        schemas = self._documents.schemas_of(topics)
+        if not schemas:
+            self.context.note(
+                f"The backup has no schemas of topic {names(sorted(topics))}, so none is compared with the registry."
+            )
+        return findings(open_registry(TARGET, settings), schemas)
 
     def _wanted(
         self,
@@ -210,7 +227,7 @@ class RestoreConnector(SourceConnector):
         by_topic: dict[str, list[Chain]] = {}
         for chain in chains:
             by_topic.setdefault(chain.topic, []).append(chain)
-        documents = Documents(self._store, backup.documents)
+        documents = self._documents = Documents(self._store, backup.documents)
         originals = documents.facts_of(by_topic)
         for note in documents.notes:
             self.context.note(note)

@@ -16,6 +16,7 @@ from airflow_connect.connectors.restore.backup import BackupFile
 from airflow_connect.connectors.restore.read.opening import Store
 from airflow_connect.counting import plural
 from airflow_connect.errors import DataError
+from airflow_connect.registry.client import SchemaText, schema_of_json
 
 VERSION = 1
 MOST_READ = 50
@@ -31,12 +32,16 @@ class RunDocument:
         written_ms: when, milliseconds since the epoch.
         topics: that the sink consumes.
         groups: for each consumer group its offsets: topic, partition, offset, metadata.
+        schemas: by id.
+        schema_ids: for each topic those that its records contain, as far as the registry knew them.
     """
 
     name: str
     written_ms: int
     topics: Mapping[str, TopicFacts]
     groups: Mapping[str, Sequence[tuple[str, int, int, str]]] = field(default_factory=dict)
+    schemas: Mapping[int, SchemaText] = field(default_factory=dict)
+    schema_ids: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, name: str, data: bytes) -> RunDocument:
@@ -58,6 +63,11 @@ class RunDocument:
                         (str(topic), int(number), int(offset), str(text)) for topic, number, offset, text in offsets
                     ]
                     for group, offsets in found["groups"].items()
+                },
+                schemas={int(one["id"]): schema_of_json(one) for one in found["schemas"]},
+                schema_ids={
+                    topic: sorted({number for ids in one["schema_ids"].values() for number in ids or ()})
+                    for topic, one in found["topics"].items()
                 },
             )
         except (KeyError, TypeError, AttributeError) as error:
@@ -107,6 +117,19 @@ class Documents:
             if number + 1 >= MOST_READ or found.keys() >= set(topics):
                 break
         return {topic: facts for topic, facts in found.items() if topic in topics}
+
+    def schemas_of(self, topics: Collection[str]) -> dict[int, SchemaText]:
+        """The schemas that records of these topics name, from the newest document with each topic."""
+        found: dict[int, SchemaText] = {}
+        left = set(topics)
+        for number, document in enumerate(self):
+            for topic in left & document.topics.keys():
+                known = document.schema_ids.get(topic, ())
+                found |= {one: document.schemas[one] for one in known if one in document.schemas}
+            left -= document.topics.keys()
+            if not left or number + 1 >= MOST_READ:
+                break
+        return found
 
     def newest(self) -> RunDocument | None:
         """The newest document; None if there is none."""

@@ -21,11 +21,14 @@ from airflow_connect.java.patterns.compiled import compile_java_pattern
 from airflow_connect.java.patterns.nodes import PatternError
 from airflow_connect.layout.names.escaping import check_delimiter
 from airflow_connect.layout.names.object_names import is_legal_topic
+from airflow_connect.registry.settings import families_to_reach
 from airflow_connect.stores.local.store import local_path
 
 RESTORE_BACKUP, GENERIC, FULL_RECORD = "RESTORE_BACKUP", "GENERIC", "RESTORE_BACKUP_FULL_RECORD"
 EMPTY, RESUME, ANY = "empty", "resume", "any"
 TIMESTAMP, RETENTION = "timestamp", "retention"
+TARGET = "target."
+"""Before each setting of the registry of the restored topics, with the names that converters have."""
 AVRO, PARQUET, ORC = "avro", "parquet", "orc"
 DEFAULT_FILE_NAME = r"(.+)\+(\d+)\+.+$"
 _HDFS_FORMATS = "io.confluent.connect.hdfs"
@@ -217,6 +220,13 @@ class RestoreKeys(TypedConfig):
         "Replication factor of topics that are created; -1: that of the original, or the broker's default if no"
         " document of the backup has it.",
     )
+    registry_urls = _TARGET.medium.words(
+        "target.schema.registry.url",
+        [],
+        "Base URLs of the Schema Registry that readers of the restored topics use. The run is then refused if it does"
+        " not have the schemas of the backup under their ids. Other settings of the registry have the same prefix:"
+        " target.basic.auth.user.info.",
+    )
     accepted = _TARGET.medium.words(
         "accept.loss",
         "",
@@ -235,8 +245,9 @@ class RestoreKeys(TypedConfig):
 
     @classmethod
     def define(cls, definition: ConfigDef) -> None:
-        """Its own keys, and families without effect."""
+        """Its own keys, those of the registry, and families without effect."""
         super().define(definition)
+        definition.define_family(*families_to_reach(TARGET, "of the restored topics"))
         reason = "No licence is needed."
         definition.define_family(KeyFamily("confluent.", "Licence of Confluent's connector.", reason))
         definition.define_family(KeyFamily("csv.", "Reading of CSV files.", _ONLY_GENERIC))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -71,8 +71,15 @@ class Targets:
         there = set(all_names(self.admin))
         return resolve_topics(self.admin, [topic for topic in wanted if topic in there], None)
 
-    def check(self, wanted: Mapping[str, Wanted], there: Mapping[str, TopicInfo]) -> None:
+    def check(
+        self, wanted: Mapping[str, Wanted], there: Mapping[str, TopicInfo], of_schemas: Sequence[str] = ()
+    ) -> None:
         """Look at all topics before anything is changed.
+
+        Args:
+            wanted: by topic.
+            there: those that exist.
+            of_schemas: what was found about the schemas of the backup.
 
         Raises:
             ConfigError: names everything that is wrong.
@@ -83,6 +90,7 @@ class Targets:
             for target, one in wanted.items()
             for sentence in self._findings(target, one, there.get(target), settings.get(target, {}))
         ]
+        found += of_schemas
         if found:
             rest = f" And {plural(len(found) - SHOWN, 'more finding')}." if len(found) > SHOWN else ""
             raise ConfigError(

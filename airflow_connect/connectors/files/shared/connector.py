@@ -120,9 +120,10 @@ class StorageSinkConnector(StagingSinkConnector):
 
     def _backup_documents(self, config: Mapping[str, str], plan: StorageTaskPlan) -> BackupDocuments:
         from airflow_connect.connectors.files.shared.publishing.backup_document import BackupDocuments
-        from airflow_connect.connectors.files.shared.settings.whole_records import registry_settings
+        from airflow_connect.connectors.files.shared.settings.whole_records import REGISTRY
+        from airflow_connect.registry.settings import settings_to_reach
 
-        name, registry = config["name"], registry_settings(config)
+        name, registry = config["name"], settings_to_reach(REGISTRY, config)
         own_group = config.get("consumer.override.group.id") or f"connect-{name}"
         return BackupDocuments(name, own_group, plan.layout.names, lambda: self.context.cluster, registry)
 

@@ -10,6 +10,7 @@ import pytest
 
 from airflow_connect.kafka.admin.cluster_facts import AskedCluster
 from tests.integration.connectors.files.s3.objects import PARQUET_FORMAT
+from tests.integration.registry.conftest import Registry
 from tests.support.copies.backups import TIME_MS, record, write_file
 from tests.support.copies.restore import LOCAL_SOURCE, Restore, restore_of, stored
 
@@ -17,8 +18,8 @@ pytestmark = pytest.mark.integration
 
 
 def document(topic: str, *, partitions: int, settings: dict[str, str], version: int = 1) -> str:
-    facts = {"id": "x" * 22, "partitions": partitions, "replication_factor": 1, "settings": settings}
-    return json.dumps({"v": version, "written_ms": TIME_MS, "topics": {topic: facts}, "groups": {}})
+    facts = {"id": "x" * 22, "partitions": partitions, "replication_factor": 1, "settings": settings, "schema_ids": {}}
+    return json.dumps({"v": version, "written_ms": TIME_MS, "topics": {topic: facts}, "groups": {}, "schemas": []})
 
 
 def test_topic_is_created_like_its_original(kafka: Any, make_topic: Any, produce: Any, make_sink: Any) -> None:
@@ -58,3 +59,48 @@ def test_newest_document_that_can_be_read_counts(kafka: Any, tmp_path: Path, uni
     told = [note for note in report.notes if "cannot be used" in note]
     assert ["000004-aaaaaa.json" in told[0], "its version is 2" in told[1]] == [True, True]
     assert [one.value for one in stored(restore.bootstrap, restore.target)] == [b"v"]
+
+
+def test_schemas_of_the_backup_are_compared_with_those_of_the_registry(
+    make_topic: Any, produce: Any, make_sink: Any, registry_server: Any
+) -> None:
+    topic = make_topic(1)
+    registry = Registry(registry_server)
+    known = registry.register(f"{topic}-value", {"type": "record", "name": "R", "fields": []})
+    other = registry.register(f"{topic}-other", {"type": "record", "name": "Other", "fields": []})
+    for number in (known, other):
+        produce(topic, [(0, b"k", b"\0" + number.to_bytes(4, "big"), TIME_MS, [])])
+    url = {"store.kafka.records.schema.registry.url": registry.url}
+    sink = make_sink(topic, **{"store.kafka.records": "true", "format.class": PARQUET_FORMAT, **url})
+    sink.run()
+    restore = restore_of(sink, f"{topic}-restored", **{"target.schema.registry.url": registry.url})
+    (key,) = (key for key in sink.keys() if "+runs" in key)  # noqa: SIM118 (a sink is no dict)
+    body = json.loads(sink.body(key))
+    by_id = {one["id"]: one for one in body["schemas"]}
+    gone = 900_000_000 + known
+    by_id[known]["id"], body["topics"][topic]["schema_ids"]["value"] = gone, [gone, other]
+    by_id[other]["schema"] = by_id[other]["schema"].replace("Other", "Another")
+    true = sink.body(key)
+    sink.s3.client().put_object(Bucket=sink.bucket, Key=key, Body=json.dumps(body).encode())
+
+    report = restore.try_run()
+
+    assert report.status == "failed" and report.error is not None
+    assert f"does not have 1 schema of the backup: id {gone}" in report.error["message"]
+    assert f"other schemas than the backup under id {other}" in report.error["message"]
+    assert restore.offsets() == {}
+    sink.s3.client().put_object(Bucket=sink.bucket, Key=key, Body=true)
+    assert restore.run().records == 2
+
+
+def test_backup_without_schemas_cannot_be_compared(
+    make_topic: Any, produce: Any, make_sink: Any, registry_server: Any
+) -> None:
+    topic = make_topic(1)
+    produce(topic, [(0, b"k", b"v", TIME_MS, [])])
+    sink = make_sink(topic, **{"store.kafka.records": "true", "format.class": PARQUET_FORMAT})
+    sink.run()
+
+    report = restore_of(sink, f"{topic}-restored", **{"target.schema.registry.url": registry_server.url}).run()
+
+    assert [note for note in report.notes if note.startswith(f"The backup has no schemas of topic {topic}")]

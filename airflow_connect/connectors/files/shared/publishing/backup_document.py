@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.connectors.files.shared.publishing.state_document import KeptState
 from airflow_connect.connectors.files.shared.settings.whole_records import REGISTRY
 from airflow_connect.counting import names, plural
-from airflow_connect.errors import ConfigError, DataError
+from airflow_connect.errors import DataError
 from airflow_connect.layout.names.escaping import escape
 
 if TYPE_CHECKING:
@@ -55,7 +55,11 @@ class BackupDocuments:
             ConfigError: a setting of the registry is wrong.
         """
         self._connector, self._own_group, self._layout, self._cluster = connector, own_group, layout, cluster
-        self._registry = _client(registry) if registry else None
+        self._registry = None
+        if registry:
+            from airflow_connect.registry.client import open_registry
+
+            self._registry = open_registry(REGISTRY, registry)
 
     def check(self, topics: Collection[str]) -> None:
         """Ask before anything is copied: a run should not fail only when its files are visible.
@@ -78,7 +82,8 @@ class BackupDocuments:
         cluster = self._cluster()
         topics = cluster.topics(run.topics)
         groups = cluster.group_offsets(topics)
-        schemas, notes = self._schemas(KeptState.from_json(run.kept).schema_ids)
+        ids = KeptState.from_json(run.kept).schema_ids
+        schemas, notes = self._schemas(ids)
         document = {
             "v": VERSION,
             "connector": self._connector,
@@ -92,6 +97,7 @@ class BackupDocuments:
                     "partitions": one.partitions,
                     "replication_factor": one.replication_factor,
                     "settings": dict(sorted(one.settings.items())),
+                    "schema_ids": dict(ids.get(name, {})),
                 }
                 for name, one in sorted(topics.items())
             },
@@ -134,21 +140,6 @@ class BackupDocuments:
                 f" {names(list(map(str, unknown)))}. They may be other data, or deleted schemas."
             )
         return found, tuple(notes)
-
-
-def _client(settings: Mapping[str, str]) -> SchemaRegistryClient:
-    from airflow_connect.registry.client import SchemaRegistryClient
-    from airflow_connect.registry.settings import shared_keys
-
-    try:
-        return SchemaRegistryClient(shared_keys().parse(settings), settings)
-    except ConfigError as error:
-        raise ConfigError(
-            f"{error.message} The key begins with {REGISTRY} here.",
-            code=error.code,
-            suggestion=error.suggestion,
-            config_path=f"{REGISTRY}{error.config_path}",
-        ) from error
 
 
 def _read(registry: SchemaRegistryClient, ids: Iterable[int]) -> tuple[list[dict[str, Any]], list[int]]:

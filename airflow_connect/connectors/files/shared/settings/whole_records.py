@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from airflow_connect.api.config.config_def import ConfigDef, KeyFamily, Problem
+from airflow_connect.api.config.config_def import ConfigDef, Problem
 from airflow_connect.api.config.plugins import PluginKind, built_in, resolve
 from airflow_connect.api.config.typed import KeyGroup, TypedConfig
 from airflow_connect.config.keys.sink import HEADER_CONVERTER, KEY_CONVERTER, VALUE_CONVERTER
+from airflow_connect.registry.settings import families_to_reach
 
 TRANSFORMS = "transforms"
 REGISTRY = "store.kafka.records."
@@ -45,19 +46,13 @@ class WholeRecordConfig(TypedConfig):
     def define(cls, definition: ConfigDef) -> None:
         """The keys, and those of the registry."""
         super().define(definition)
-        definition.define_family(KeyFamily(REGISTRY, "Settings of the Schema Registry of whole records."))
+        definition.define_family(*families_to_reach(REGISTRY, "of whole records"))
         # Not an error: the configuration that a manifest keeps has the worker's converters.
         definition.define_unused(
             CONVERTERS,
             beside=(cls.stores_records.name, "true"),
             reason=f"{cls.stores_records}=true stores the bytes that Kafka has, so no converter is used.",
         )
-
-
-def registry_settings(raw: Mapping[str, str]) -> dict[str, str]:
-    """The settings of the registry without their prefix; {} if there is none."""
-    found = {key.removeprefix(REGISTRY): value for key, value in raw.items() if key.startswith(REGISTRY)}
-    return found if WholeRecordConfig.registry_urls.name in raw else {}
 
 
 def needs_whole_records(parsed: Mapping[str, Any]) -> Iterable[Problem]:

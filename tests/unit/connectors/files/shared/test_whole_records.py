@@ -19,6 +19,7 @@ from airflow_connect.api.record import (
     KafkaRecord,
 )
 from airflow_connect.api.whole_record import WHOLE_RECORD, whole_record
+from airflow_connect.connectors.files.s3.config import S3SinkConfig
 from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.formats.avro import AvroFormat
 from airflow_connect.formats.format import Format
@@ -128,6 +129,13 @@ def test_name_of_a_header_that_may_have_lost_bytes_is_an_error() -> None:
 def test_what_would_change_records_is_refused(more: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         copy({**S3["parquet"], "flush.size": "1", "store.kafka.records": "true", **more}, [], columnar=True)
+
+
+def test_misspelt_key_of_the_registry_is_unknown() -> None:
+    definition = S3SinkConfig.config_def()
+    known = ("store.kafka.records.basic.auth.user.info", "store.kafka.records.schema.registry.ssl.keystore.key")
+    wrong = ("store.kafka.records.shema.registry.url", "store.kafka.records.x")
+    assert [key.name for key in definition.unknown_keys(dict.fromkeys((*known, *wrong), "x"))] == list(wrong)
 
 
 def test_converters_have_no_effect() -> None:
