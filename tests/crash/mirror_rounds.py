@@ -15,7 +15,7 @@ MOST_RECORDS = 300
 
 @dataclass
 class RoundMirror(Mirror):
-    """A mirror whose state has topics of its own: what a frozen run leaves open holds back nobody else."""
+    """A mirror whose state has topics of its own: what a frozen run leaves open holds back no other test."""
 
     state: str = ""
 

@@ -18,7 +18,7 @@ DIRECTORIES = ("hour=01", "hour=02", "hour=03")
 
 @dataclass
 class RoundRestore(Restore):
-    """A restore whose state has topics of its own: what a frozen run leaves open holds back nobody else."""
+    """A restore whose state has topics of its own: what a frozen run leaves open holds back no other test."""
 
     state: str = ""
     folder: Path = Path()

@@ -90,7 +90,7 @@ def _check_errors(name: str, value: Any) -> None:
         raise invalid(
             name,
             value,
-            "A damaged file is never skipped: it would leave a hole in the topic that nobody sees later. Other"
+            "A damaged file is never skipped: it would leave a hole in the topic without a sign of it. Other"
             " partitions are restored, and the run fails; use fail",
         )
     if str(value).lower() != "fail":

@@ -78,7 +78,7 @@ def _error_of(facts: Facts) -> Mapping[str, str]:
 
 
 def next_run_ms(facts: Facts) -> int | None:
-    """When a worker runs it again, or Airflow starts one of its DAGs; None: nobody knows.
+    """When a worker runs it again, or Airflow starts one of its DAGs; None: unknown.
 
     A worker repeats a run that has failed only if another attempt may succeed, which its state does not tell.
     """

@@ -195,7 +195,7 @@ class Connector:
         lag_of_hours: lag that runs of the last week have found.
         copying: the run that has begun to copy and has not committed, or "".
         progress: what that run has told last; None: nothing yet.
-        oldest_ms: the time of the oldest record that waits; None: nothing does, or nobody has looked.
+        oldest_ms: the time of the oldest record that waits; None: nothing does, or it is unknown.
     """
 
     name: str
