@@ -46,6 +46,12 @@ with DAG(
             title="Consumer groups",
             description="A regular expression. These groups get their offsets in the restored topic. Empty: none.",
         ),
+        "document": Param(
+            "",
+            type="string",
+            title="Their offsets as in run",
+            description="Run id of the backup, of a document below topics/+runs. Empty: the newest.",
+        ),
         "only_plan": Param(True, type="boolean", title="Only plan"),
     },
     tags=["kafka", "s3", "backup"],
@@ -65,6 +71,12 @@ with DAG(
     restore = ConnectorOperator(
         task_id="restore", config=RESTORE, retries=3, retry_delay=timedelta(minutes=1), **CONNECTIONS
     )
-    set_groups = RestoreGroupsOperator(task_id="set_groups", config=RESTORE, groups="{{ params.groups }}", **CONNECTIONS)
+    set_groups = RestoreGroupsOperator(
+        task_id="set_groups",
+        config=RESTORE,
+        groups="{{ params.groups }}",
+        document="{{ params.document }}",
+        **CONNECTIONS,
+    )
     plan(config=RESTORE) >> restore >> wants_groups() >> set_groups
 # [END howto]

@@ -1,8 +1,10 @@
-"""The DAGs for backups, on a real broker and a real S3 server: backup_topics, prove_backup, restore_topic."""
+"""The DAGs for backups and their pages, on a real broker and a real S3 server: backed up, proved, restored."""
 
 from __future__ import annotations
 
 import json
+import re
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +12,11 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.s3 import S3Server
+from airflow_connect.java.patterns.compiled import compile_java_pattern
 from airflow_connect.operators.connector_task import ConnectorTask
 from tests.airflow.conftest import DAGS, LoadDag
 from tests.support.copies.backups import TIME_MS
@@ -22,6 +25,7 @@ from tests.support.copies.restore import stored
 pytestmark = pytest.mark.integration
 
 PROJECT = Path(__file__).parents[3]
+BACK_UP, RESTORE = ((PROJECT / f"docs/how-to/{name}.md").read_text() for name in ("back-up-topics", "restore-a-topic"))
 ONE_BROKER = {f"{topic}.storage.replication.factor": "1" for topic in ("runs", "offset", "config")}
 AT_TEN = "2023-11-14T22:13:30Z"
 """Ten seconds after the first record."""
@@ -49,6 +53,11 @@ class Cluster:
     def topics(self) -> set[str]:
         admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap})
         return {name for name in admin.list_topics(timeout=30).topics if self.topic in name}
+
+    def retention_ms(self, topic: str) -> str:
+        admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap})
+        (found,) = admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)]).values()
+        return str(found.result(30)["retention.ms"].value)
 
     def group(self, topic: str, offset: int | None = None) -> int:
         """The offset of a consumer group in partition 0; with `offset`, it is committed before."""
@@ -88,6 +97,28 @@ def cluster(
     monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", json.dumps(aws))
     yield Cluster(kafka, topic, s3, bucket, load_dag)
     path.unlink()
+
+
+def blocks(page: str, info: str) -> list[str]:
+    """Code of a page, without the indentation of a list."""
+    found = re.findall(rf"^( *)```{info}\n(.*?)^ *```$", page, re.DOTALL | re.MULTILINE)
+    return [textwrap.dedent(text) for _, text in found]
+
+
+def test_pages_have_the_dags_and_the_configuration_of_the_dags_folder() -> None:
+    quoted = {
+        name: (PROJECT / "dags" / name).read_text().partition("# [START howto]\n")[2].partition("# [END howto]")[0]
+        for name in ("backup_topics.py", "prove_backup.py", "restore_topic.py")
+    }
+    assert blocks(BACK_UP, "python") == [quoted["backup_topics.py"], quoted["prove_backup.py"]]
+    assert blocks(RESTORE, "python") == [quoted["restore_topic.py"]]
+    assert blocks(BACK_UP, "json backup") == [(PROJECT / "dags/cluster-backup.json").read_text()]
+
+
+def test_backup_leaves_out_topics_of_kafka_and_of_restores() -> None:
+    pattern = compile_java_pattern(json.loads((PROJECT / "dags/cluster-backup.json").read_text())["topics.regex"])
+    topics = ["orders", "unproofed", "__consumer_offsets", "_schemas", "connect-offsets", "restored-orders", "proof-a-1"]
+    assert [topic for topic in topics if pattern.fullmatch(topic)] == ["orders", "unproofed"]
 
 
 def states(run: Any) -> dict[str, str]:
@@ -139,10 +170,22 @@ def test_form_plans_restores_up_to_a_time_sets_groups_and_continues(
     bootstrap = cluster.kafka.bootstrap
     originals = stored(bootstrap, cluster.topic)
     assert stored(bootstrap, restored) == [one for one in originals if one.timestamp < TIME_MS + 10_000]
+    assert "Set retention.ms=604800000 when all is restored." in "".join(capfd.readouterr())
 
     rest = {**form, "until": None, "only_plan": False, "groups": f"{cluster.topic}-.*"}
     last = cluster.run("restore_topic.py", **rest)
-    assert set(states(last).values()) == {"success"}, "".join(capfd.readouterr())
+    assert set(states(last).values()) == {"success"}, "".join(capfd.readouterr())[-9_000:]
     assert stored(bootstrap, restored) == originals
     (offset,) = xcom(last, "set_groups")["offsets"]
     assert offset["isDone"] and cluster.group(restored) == offset["newOffset"]
+
+    cluster.group(restored, 1)
+    refused = cluster.run("restore_topic.py", **rest)
+    assert states(refused)["set_groups"] == "failed"
+    assert "overwrite=True of RestoreGroupsOperator" in "".join(capfd.readouterr())
+    assert cluster.group(restored) == 1
+
+    assert cluster.retention_ms(restored) == "-1"
+    (script,) = blocks(RESTORE, "python set-back")
+    exec(script.replace("broker:9092", bootstrap).replace("restored-orders", restored), {})
+    assert cluster.retention_ms(restored) == "604800000"

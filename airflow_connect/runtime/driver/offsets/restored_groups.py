@@ -61,7 +61,8 @@ def restore_groups(spec: RunSpec, choice: GroupChoice) -> GroupOffsets:
     connector = configuration.connector_class()
     with configuration.references.hiding_errors(), SourceSession(configuration) as kafka:
         try:
-            restored = connector.restored(configuration.resolved.connector.raw, kafka.read_offsets().items())
+            raw = configuration.resolved.connector.raw
+            restored = connector.restored(raw, kafka.read_offsets().items(), spec.aws)
             documents = Documents(restored.store, restored.backup.documents)
             document = _document(documents, choice.document, restored.typed.root)
             found = translate(
