@@ -123,6 +123,7 @@ def get_provider_info() -> dict[str, Any]:
                     "airflow_connect.operators.kafka_connect",
                     "airflow_connect.operators.offsets",
                     "airflow_connect.operators.replay",
+                    "airflow_connect.operators.restore",
                     "airflow_connect.operators.task_group",
                 ],
             },

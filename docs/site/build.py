@@ -84,6 +84,8 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "how-to/import-log-files",
         "how-to/replicate-a-database",
         "how-to/mirror-clusters",
+        "how-to/back-up-topics",
+        "how-to/restore-a-topic",
         "how-to/hive-tables",
         "how-to/reset-and-replay",
         "how-to/ten-minutes-from-a-connect-cluster",

@@ -12,14 +12,12 @@ from airflow_connect.cli.inputs import add_files, common_flags, label_of, senten
 from airflow_connect.cli.interruptible import run_interruptible
 from airflow_connect.cli.outcome import CommandOutcome, exit_code_of
 from airflow_connect.cli.terminal import Terminal
-from airflow_connect.errors import ConfigError, ConnectError
+from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.config_files import read_worker_file
 from airflow_connect.runtime.reporting.texts import Table, plural
 
 if TYPE_CHECKING:
-    from airflow_connect.connectors.restore.documents import Documents, RunDocument
     from airflow_connect.connectors.restore.groups.step import GroupOffset, GroupOffsets
-    from airflow_connect.runtime.driver.source.configuration import SourceConfiguration
 
 NAME = "restore"
 HELP = "set offsets of consumer groups in topics that were restored from a backup"
@@ -56,8 +54,11 @@ def run(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
 def _for_each(
     arguments: Namespace, worker: Mapping[str, Any], terminal: Terminal, stopping: threading.Event
 ) -> CommandOutcome:
-    from airflow_connect.runtime.driver.source.configuration import SourceConfiguration
+    from airflow_connect.runtime.driver.offsets.restored_groups import GroupChoice, restore_groups
 
+    choice = GroupChoice(
+        arguments.groups, arguments.document, only_shows=arguments.dry_run, overwrites=arguments.overwrite
+    )
     results: list[dict[str, Any]] = []
     lines: list[Block] = []
     errors: list[Mapping[str, Any]] = []
@@ -68,14 +69,14 @@ def _for_each(
         try:
             spec = spec_of(path, worker, NAME, arguments.settings)
             connector = spec.connector
-            found = _found(SourceConfiguration.from_spec(spec), arguments)
+            found = restore_groups(spec, choice)
         except ConnectError as error:
             failure = {**error.to_json(), "message": f"{label_of(path, connector)}: {error.message}"}
             errors.append(failure)
             results.append({"file": path, "error": failure})
             continue
         errors += [error.to_json() for error in found.failures.values()]
-        results.append(_result(path, found))
+        results.append({"file": path, "error": None, **found.to_json()})
         lines += [line((label_of(path, connector), "bold")), *_told(found)]
     offsets = [one for result in results for one in result.get("offsets", ())]
     done = sum(one["isDone"] for one in offsets)
@@ -87,66 +88,6 @@ def _for_each(
         errors=errors,
         exit_code=max(map(exit_code_of, errors), default=0),
     )
-
-
-def _found(configuration: SourceConfiguration, arguments: Namespace) -> GroupOffsets:
-    from airflow_connect.connectors.restore.connector import RestoreConnector
-    from airflow_connect.connectors.restore.documents import Documents
-    from airflow_connect.connectors.restore.groups.step import apply, translate
-    from airflow_connect.java.patterns.compiled import compile_java_pattern
-    from airflow_connect.runtime.driver.source.kafka_session import SourceSession
-
-    if not issubclass(configuration.connector_class, RestoreConnector):
-        raise ConfigError(
-            f"{configuration.name} does not restore a backup.",
-            code="restore.no_restore",
-            config_path="connector.class",
-            suggestion="Name the configuration with which the topics were restored.",
-        )
-    pattern = compile_java_pattern(arguments.groups) if arguments.groups else None
-    connector = configuration.connector_class()
-    with configuration.references.hiding_errors(), SourceSession(configuration) as kafka:
-        try:
-            restored = connector.restored(configuration.resolved.connector.raw, kafka.read_offsets().items())
-            documents = Documents(restored.store, restored.backup.documents)
-            document = _document(documents, arguments.document, restored.typed.root)
-            found = translate(
-                restored,
-                document,
-                lambda group: pattern is None or pattern.fullmatch(group) is not None,
-                kafka.admin,
-                configuration.consumer.settings,
-            )
-            found.notes = [*documents.notes, *found.notes]
-            if not arguments.dry_run:
-                apply(found, kafka.admin, overwrite=arguments.overwrite)
-            return found
-        finally:
-            connector.stop()
-
-
-def _document(documents: Documents, run_id: str, root: str) -> RunDocument:
-    for document in documents:
-        if not run_id or document.name.rpartition("/")[2] == f"{run_id}.json":
-            return document
-    what = f"of run {run_id}" if run_id else "of a run of the sink"
-    raise ConfigError(
-        f"{root} has no document {what} with offsets of consumer groups."
-        + "".join(f" {note}" for note in documents.notes),
-        code="restore.no_document",
-        suggestion="Sinks write one with each run of a backup, below +runs. Backups of earlier releases have none.",
-    )
-
-
-def _result(path: str, found: GroupOffsets) -> dict[str, Any]:
-    return {
-        "file": path,
-        "error": None,
-        "document": found.document,
-        "offsets": [one.to_json() for one in found.offsets],
-        "failures": {group: error.to_json() for group, error in found.failures.items()},
-        "notes": found.notes,
-    }
 
 
 def _told(found: GroupOffsets) -> list[Block]:

@@ -125,15 +125,21 @@ class RestoreConnector(SourceConnector):
             raise InternalError("The connector was not started.")
         return Store(self._file_systems.of(self._typed.root), self._typed.root)
 
-    def restored(self, config: Mapping[str, str], offsets: Iterable[tuple[SourcePartition, SourceOffset]]) -> Restored:
+    def restored(
+        self,
+        config: Mapping[str, str],
+        offsets: Iterable[tuple[SourcePartition, SourceOffset]],
+        aws: Mapping[str, str],
+    ) -> Restored:
         """The backup, and what is restored of it; to be called instead of `start`, and followed by `stop`.
 
         Args:
             config: of the connector.
             offsets: that are committed.
+            aws: credentials of an Airflow connection, as in `RunSpec`.
         """
         self._typed = self.read_config(config)
-        self._file_systems = self._typed.file_systems({})
+        self._file_systems = self._typed.file_systems(aws)
         grammar = FileNames(self._typed.root, self._typed.file_delim, _EXTENSIONS[self._typed.file_format])
         listed = self._store.files.walk(f"{self._typed.root}/", recursive=True)
         backup = Backup.of(listed, grammar, self._typed.selects)

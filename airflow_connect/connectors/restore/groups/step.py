@@ -105,6 +105,15 @@ class GroupOffsets:
     failures: dict[str, ConnectError] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return {
+            "document": self.document,
+            "offsets": [one.to_json() for one in self.offsets],
+            "failures": {group: error.to_json() for group, error in self.failures.items()},
+            "notes": self.notes,
+        }
+
 
 def translate(
     restored: Restored, document: RunDocument, selects: Callable[[str], bool], admin: Admin, consumer: Mapping[str, Any]
@@ -254,7 +263,8 @@ def _apply_to(group: str, wanted: Sequence[GroupOffset], admin: Admin, *, overwr
         raise OffsetError(
             f"Group {group} has committed other offsets already: {shown}.",
             code="restore.group_has_offsets",
-            suggestion="If consumers have not used the restored topics yet, allow it with --overwrite.",
+            suggestion="If consumers have not used the restored topics yet, allow it with --overwrite, or with"
+            " overwrite=True of RestoreGroupsOperator.",
         )
     if left:
         consumer_group.ensure_no_live_members(admin, group)

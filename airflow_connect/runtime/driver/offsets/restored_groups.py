@@ -1,0 +1,96 @@
+"""Consumer groups after a restore: their offsets, translated and set, for the command and the operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_connect.errors import ConfigError
+from airflow_connect.runtime.driver.source.configuration import SourceConfiguration
+
+if TYPE_CHECKING:
+    from airflow_connect.connectors.restore.documents import Documents, RunDocument
+    from airflow_connect.connectors.restore.groups.step import GroupOffsets
+    from airflow_connect.runtime.spec import RunSpec
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChoice:
+    """Which groups get their offsets, and how.
+
+    Attributes:
+        groups: Java regular expression that matches the whole name of a group; "": all.
+        document: run of the sink whose document has the offsets; "": the newest.
+        only_shows: set none.
+        overwrites: also set groups that have committed other offsets in the restored topics.
+    """
+
+    groups: str = ""
+    document: str = ""
+    only_shows: bool = False
+    overwrites: bool = False
+
+
+def restore_groups(spec: RunSpec, choice: GroupChoice) -> GroupOffsets:
+    """Translate the offsets of groups that a backup has, and set them in the topics that `spec` has restored.
+
+    Returns:
+        The offsets; groups that could not be set are in `failures`.
+
+    Raises:
+        ConfigError: the connector is no restore, or the backup has no document.
+        OffsetError: a topic is not the one that was restored.
+        DataError: a topic holds other records than the backup, or a file cannot be read.
+        ConnectError: Kafka or the store refused, or does not answer.
+    """
+    from airflow_connect.connectors.restore.connector import RestoreConnector
+    from airflow_connect.connectors.restore.documents import Documents
+    from airflow_connect.connectors.restore.groups.step import apply, translate
+    from airflow_connect.java.patterns.compiled import compile_java_pattern
+    from airflow_connect.runtime.driver.source.kafka_session import SourceSession
+
+    configuration = SourceConfiguration.from_spec(spec)
+    if not issubclass(configuration.connector_class, RestoreConnector):
+        raise ConfigError(
+            f"{configuration.name} does not restore a backup.",
+            code="restore.no_restore",
+            config_path="connector.class",
+            suggestion="Name the configuration with which the topics were restored.",
+        )
+    pattern = compile_java_pattern(choice.groups) if choice.groups else None
+    connector = configuration.connector_class()
+    with configuration.references.hiding_errors(), SourceSession(configuration) as kafka:
+        try:
+            raw = configuration.resolved.connector.raw
+            restored = connector.restored(raw, kafka.read_offsets().items(), spec.aws)
+            documents = Documents(restored.store, restored.backup.documents)
+            document = _document(documents, choice.document, restored.typed.root)
+            found = translate(
+                restored,
+                document,
+                lambda group: pattern is None or pattern.fullmatch(group) is not None,
+                kafka.admin,
+                configuration.consumer.settings,
+            )
+            found.notes = [*documents.notes, *found.notes]
+            if not choice.only_shows:
+                apply(found, kafka.admin, overwrite=choice.overwrites)
+            return found
+        finally:
+            connector.stop()
+
+
+def _document(documents: Documents, run_id: str, root: str) -> RunDocument:
+    for document in documents:
+        if not run_id or document.name.rpartition("/")[2] == f"{run_id}.json":
+            return document
+    what = f"of run {run_id}" if run_id else "of a run of the sink"
+    raise ConfigError(
+        f"{root} has no document {what} with offsets of consumer groups."
+        + "".join(f" {note}" for note in documents.notes),
+        code="restore.no_document",
+        suggestion="Sinks write one with each run of a backup, below +runs. Backups of earlier releases have none.",
+    )
+
+
+__all__ = ["GroupChoice", "restore_groups"]
