@@ -31,7 +31,8 @@ class Facts:
         statuses: what a worker has reported last, of the connector and of its tasks.
         runs: the newest first.
         is_copying: whether its last run has begun to copy and has not committed.
-        lag: records to copy; None: not known.
+        lag: records to copy; None: not known, or it is a source.
+        is_lag_unknown: whether it is a sink whose lag could not be found.
         interval_s: of the worker.
         schedules: of the DAGs that have run it and still exist; () if it is registered.
     """
@@ -44,6 +45,7 @@ class Facts:
     lag: int | None
     interval_s: float
     schedules: tuple[DagSchedule, ...] = ()
+    is_lag_unknown: bool = False
 
 
 def state_of(facts: Facts, now_ms: int) -> tuple[State, Mapping[str, str]]:
@@ -62,6 +64,8 @@ def state_of(facts: Facts, now_ms: int) -> tuple[State, Mapping[str, str]]:
         return State.LATE, {}
     if not facts.runs:
         return State.NEW, {}
+    if facts.is_lag_unknown:
+        return State.UNKNOWN, {}
     return (State.WAITING if facts.lag else State.CURRENT), {}
 
 

@@ -18,6 +18,7 @@ class State(StrEnum):
 
     FAILED = "failed"
     LATE = "late"
+    UNKNOWN = "unknown"
     RUNNING = "running"
     WAITING = "waiting"
     NEW = "new"

@@ -221,6 +221,7 @@ class InstallationReader:
             runs=runs,
             is_copying=bool(history.copying),
             lag=lag.lag,
+            is_lag_unknown=bool(lag.problem),
             interval_s=self._settings.interval_s,
             schedules=own,
         )

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state import records
 from airflow_connect.control.state.topics import Change, StateTopics
+from airflow_connect.ui.overview.model import State
 from airflow_connect.ui.overview.reader import InstallationReader
+from tests.support.copies.showcase import HEALTHY, Showcase
 from tests.support.kafka_data import TopicProducer
 from tests.support.waiting import wait_until
 
@@ -49,3 +54,23 @@ def test_group_beyond_an_open_transaction_is_not_outside_the_log(
     transaction.abort_transaction()
 
     assert (seen[-1].lag_problem, seen[-1].lag) == ("", 0)
+
+
+def test_sink_whose_topic_is_gone_is_not_up_to_date(
+    kafka, make_topic, produce: TopicProducer, unique_name: str, tmp_path: Path
+) -> None:
+    topic = make_topic()
+    made = Showcase(kafka.bootstrap, unique_name, tmp_path, produce, {HEALTHY: topic})
+    made.herder.create(HEALTHY, made.config(HEALTHY))
+    made.add(HEALTHY, 4, partitions=1)
+    assert made.run(HEALTHY, made.config(HEALTHY)).status == "done"
+    reader = InstallationReader(made.settings)
+    wait_until(lambda: reader.read().connectors[HEALTHY].state is State.CURRENT, "everything is known to be copied")
+
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin.delete_topics([topic])[topic].result(30)
+
+    wait_until(lambda: reader.read().connectors[HEALTHY].state is State.UNKNOWN, "the topic is known to be gone")
+    found = reader.read().connectors[HEALTHY]
+    assert found.lag is None
+    assert f"Kafka has no topic {topic}" in found.lag_problem

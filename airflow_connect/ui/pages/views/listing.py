@@ -22,12 +22,13 @@ from airflow_connect.ui.web.access import Right
 
 RUNS_SHOWN = 20
 WORDS = {
-    State.FAILED: "Failed", State.LATE: "Late", State.RUNNING: "Copying", State.WAITING: "Has new records",
-    State.NEW: "Has not run yet", State.CURRENT: "Up to date", State.PAUSED: "Paused", State.STOPPED: "Stopped",
+    State.FAILED: "Failed", State.LATE: "Late", State.UNKNOWN: "Lag not known", State.RUNNING: "Copying",
+    State.WAITING: "Has new records", State.NEW: "Has not run yet", State.CURRENT: "Up to date",
+    State.PAUSED: "Paused", State.STOPPED: "Stopped",
 }  # fmt: skip
 KINDS = {
-    State.FAILED: "bad", State.LATE: "warn", State.RUNNING: "busy", State.WAITING: "quiet", State.NEW: "quiet",
-    State.CURRENT: "ok", State.PAUSED: "quiet", State.STOPPED: "quiet",
+    State.FAILED: "bad", State.LATE: "warn", State.UNKNOWN: "warn", State.RUNNING: "busy", State.WAITING: "quiet",
+    State.NEW: "quiet", State.CURRENT: "ok", State.PAUSED: "quiet", State.STOPPED: "quiet",
 }  # fmt: skip
 SIGNS = {"bad": "✗", "warn": "!", "busy": "▶", "ok": "✓", "quiet": "·"}
 

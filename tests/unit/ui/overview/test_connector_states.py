@@ -40,6 +40,9 @@ PAUSED, UNPLANNED = each(1, is_paused=True), DagSchedule("unplanned", is_paused=
         (REGISTERED, State.CURRENT, ""),
         (replace(REGISTERED, lag=3), State.WAITING, ""),
         (replace(REGISTERED, lag=None), State.CURRENT, ""),
+        (replace(REGISTERED, lag=None, is_lag_unknown=True), State.UNKNOWN, ""),  # such as: its topic is gone
+        (replace(REGISTERED, lag=None, is_lag_unknown=True, runs=()), State.NEW, ""),
+        (replace(REGISTERED, lag=None, is_lag_unknown=True, is_copying=True), State.RUNNING, ""),
         (replace(REGISTERED, runs=(), lag=3), State.NEW, ""),
         (replace(REGISTERED, is_copying=True), State.RUNNING, ""),
         (replace(REGISTERED, target="PAUSED", statuses=(BROKEN,)), State.PAUSED, ""),
@@ -59,6 +62,7 @@ PAUSED, UNPLANNED = each(1, is_paused=True), DagSchedule("unplanned", is_paused=
         (replace(OF_DAG, lag=3, schedules=(UNPLANNED, each(1))), State.LATE, ""),
         (replace(OF_DAG, lag=0, schedules=(each(1),)), State.CURRENT, ""),
         (replace(OF_DAG, lag=None, schedules=(each(1),)), State.CURRENT, ""),
+        (replace(OF_DAG, lag=None, is_lag_unknown=True, schedules=(each(1),)), State.UNKNOWN, ""),
         (replace(OF_DAG, lag=3, schedules=(each(10),)), State.WAITING, ""),
         (replace(OF_DAG, lag=3, schedules=(UNPLANNED,)), State.WAITING, ""),
         (replace(OF_DAG, lag=3, schedules=(each(1),), is_copying=True), State.RUNNING, ""),
