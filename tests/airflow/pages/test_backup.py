@@ -171,7 +171,9 @@ def test_form_plans_restores_up_to_a_time_sets_groups_and_continues(
     restored = f"restored-{cluster.topic}"
     form = {"topic": cluster.topic, "restored": restored, "until": AT_TEN}
     cluster.group(cluster.topic, 5)
-    assert cluster.run("backup_topics.py").state == "success", "".join(capfd.readouterr())
+    backup = cluster.run("backup_topics.py")
+    assert backup.state == "success", "".join(capfd.readouterr())
+    document = xcom(backup, "back_up")["run_id"]
 
     planned = states(cluster.run("restore_topic.py", **form))
     assert planned == {"plan": "success", "restore": "skipped", "wants_groups": "skipped", "set_groups": "skipped"}
@@ -186,7 +188,7 @@ def test_form_plans_restores_up_to_a_time_sets_groups_and_continues(
     assert "Set retention.ms=604800000 when all is restored." in "".join(capfd.readouterr())
 
     without_spark()
-    rest = {**form, "until": None, "only_plan": False, "groups": f"{cluster.topic}-.*"}
+    rest = {**form, "until": None, "only_plan": False, "groups": f"{cluster.topic}-.*", "document": document}
     last = cluster.run("restore_topic.py", **rest)
     assert set(states(last).values()) == {"success"}, "".join(capfd.readouterr())[-9_000:]
     assert stored(bootstrap, restored) == originals
