@@ -27,8 +27,8 @@ class RestoreGroupsOperator(ConnectorTask):
         kwargs: as for `SetOffsetsOperator`; the configuration is that of the restore source.
 
     Returns (XCom):
-        `document`, `offsets` (`group`, `topic`, `partition`, `offset`, `restoredTopic`, `newOffset`, `note`, `isDone`),
-        `failures` (empty) and `notes`.
+        `document`, `writtenMs` (when it was written), `offsets` (`group`, `topic`, `partition`, `offset`,
+        `restoredTopic`, `newOffset`, `note`, `isDone`), `failures` (empty) and `notes`.
 
     Raises (when it runs):
         AirflowFailException: a group has live members or other offsets already (other groups are set nevertheless); the

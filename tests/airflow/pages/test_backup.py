@@ -200,7 +200,9 @@ def test_form_plans_restores_up_to_a_time_sets_groups_and_continues(
     last = cluster.run("restore_topic.py", **rest)
     assert set(states(last).values()) == {"success"}, "".join(capfd.readouterr())[-9_000:]
     assert stored(bootstrap, restored) == originals
-    (offset,) = xcom(last, "set_groups")["offsets"]
+    told = xcom(last, "set_groups")
+    assert told["document"].endswith(f"{document}.json") and told["writtenMs"] > TIME_MS
+    (offset,) = told["offsets"]
     assert offset["isDone"] and cluster.group(restored) == offset["newOffset"]
 
     cluster.group(restored, 1)
