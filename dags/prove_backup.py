@@ -33,6 +33,7 @@ RESTORE = {
 
 
 def kafka_settings() -> dict[str, str]:
+    """How to reach the brokers, in librdkafka's names."""
     return dict(BaseHook.get_connection("kafka_default").extra_dejson)
 
 
@@ -75,6 +76,7 @@ with DAG(
 
     @task
     def compare(topic: str, scratch: str, config: dict[str, str], ends: dict[str, int]) -> dict[str, int]:
+        """Fail if the scratch topic has other records than the original, as far as the backup goes."""
         for one in ConnectHook(config=config, **CONNECTIONS).offsets():  # a backup may have run meanwhile
             number = str(one["partition"]["partition"])
             ends[number] = max(ends.get(number, 0), one["offset"]["position"])
@@ -93,6 +95,7 @@ with DAG(
 
     @task
     def delete(scratch: str) -> None:
+        """Delete the scratch topic."""
         admin = AdminClient(kafka_settings())
         for deleted in admin.delete_topics([scratch]).values():
             deleted.result()

@@ -60,12 +60,14 @@ with DAG(
 
     @task.short_circuit
     def plan(config: dict[str, str], params: dict[str, Any] | None = None) -> bool:
+        """Show what is left to restore; go on unless only that was asked for."""
         for note in ConnectHook(config=config, **CONNECTIONS).plan()["notes"]:
             print(note)
         return not (params or {})["only_plan"]
 
     @task.short_circuit
     def wants_groups(params: dict[str, Any] | None = None) -> bool:
+        """Skip what follows if the form names no groups."""
         return bool((params or {})["groups"])
 
     restore = ConnectorOperator(

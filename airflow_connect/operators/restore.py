@@ -27,8 +27,8 @@ class RestoreGroupsOperator(ConnectorTask):
         kwargs: as for `SetOffsetsOperator`; the configuration is that of the restore source.
 
     Returns (XCom):
-        `document`, `offsets` (`group`, `topic`, `partition`, `offset`, `restoredTopic`, `newOffset`, `note`, `isDone`),
-        `failures` (empty) and `notes`.
+        `document`, `writtenMs` (when it was written), `offsets` (`group`, `topic`, `partition`, `offset`,
+        `restoredTopic`, `newOffset`, `note`, `isDone`), `failures` (empty) and `notes`.
 
     Raises (when it runs):
         AirflowFailException: a group has live members or other offsets already (other groups are set nevertheless); the
@@ -65,11 +65,11 @@ class RestoreGroupsOperator(ConnectorTask):
                 self.log.info("%s", f"{what}; {one.note}" if one.note else what)
             done = sum(one.is_done for one in found.offsets)
             self.log.info("%s of %s translated, %d set.", plural(len(found.offsets), "offset"), found.document, done)
-            first, *others = [*found.failures.values()] or [None]
-            for error in others:
+            failures = list(found.failures.values())
+            for error in failures[1:]:
                 self.log_failure(error.to_json(), redact)
-            if first is not None:
-                raise first
+            if failures:
+                raise failures[0]
         return found.to_json()
 
 

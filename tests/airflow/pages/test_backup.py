@@ -22,7 +22,7 @@ from tests.airflow.conftest import DAGS, LoadDag
 from tests.support.copies.backups import TIME_MS
 from tests.support.copies.restore import stored
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark_classes")]
 
 PROJECT = Path(__file__).parents[3]
 BACK_UP, RESTORE = ((PROJECT / f"docs/how-to/{name}.md").read_text() for name in ("back-up-topics", "restore-a-topic"))
@@ -59,6 +59,12 @@ class Cluster:
         (found,) = admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)]).values()
         return str(found.result(30)["retention.ms"].value)
 
+    def delete_before(self, offset: int) -> None:
+        """In partition 0."""
+        admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap})
+        (done,) = admin.delete_records([TopicPartition(self.topic, 0, offset)]).values()
+        done.result(30)
+
     def group(self, topic: str, offset: int | None = None) -> int:
         """The offset of a consumer group in partition 0; with `offset`, it is committed before."""
         client = Consumer({"bootstrap.servers": self.kafka.bootstrap, "group.id": f"{self.topic}-billing"})
@@ -78,10 +84,8 @@ def cluster(
     make_topic: Callable[..., str],
     produce: Any,
     monkeypatch: pytest.MonkeyPatch,
-    without_spark: Callable[[], None],
 ) -> Iterator[Cluster]:
     """A topic with records of 20 seconds, a gap in its offsets, tombstones and headers."""
-    without_spark()  # backups and restores are on Spark in tests/integration
     topic = make_topic(2)
     headers = [("n", b"1"), ("n", None), ("n", b"")]
     produce.transaction(topic, [(0, b"k", b"aborted", TIME_MS, [])], "abort")
@@ -117,7 +121,15 @@ def test_pages_have_the_dags_and_the_configuration_of_the_dags_folder() -> None:
 
 def test_backup_leaves_out_topics_of_kafka_and_of_restores() -> None:
     pattern = compile_java_pattern(json.loads((PROJECT / "dags/cluster-backup.json").read_text())["topics.regex"])
-    topics = ["orders", "unproofed", "__consumer_offsets", "_schemas", "connect-offsets", "restored-orders", "proof-a-1"]
+    topics = [
+        "orders",
+        "unproofed",
+        "__consumer_offsets",
+        "_schemas",
+        "connect-offsets",
+        "restored-orders",
+        "proof-a-1",
+    ]
     assert [topic for topic in topics if pattern.fullmatch(topic)] == ["orders", "unproofed"]
 
 
@@ -128,16 +140,22 @@ def states(run: Any) -> dict[str, str]:
 # Each has several DAG runs, with a driver process for each copy.
 @pytest.mark.budget(30)
 def test_backup_is_proved_every_night_and_a_record_that_differs_is_found(
-    cluster: Cluster, xcom: Callable[..., Any], capfd: pytest.CaptureFixture[str]
+    cluster: Cluster,
+    xcom: Callable[..., Any],
+    capfd: pytest.CaptureFixture[str],
+    without_spark: Callable[[], None],
 ) -> None:
+    without_spark()  # it is on Spark in the test below
     assert cluster.run("backup_topics.py").state == "success", "".join(capfd.readouterr())
 
+    cluster.delete_before(4)  # two records of partition 0, as retention would
     proof = cluster.run("prove_backup.py", topic=cluster.topic)
 
     assert proof.state == "success", "".join(capfd.readouterr())
-    assert xcom(proof, "compare") == {"equal": 20}
+    assert xcom(proof, "compare") == {"equal": 18}
+    assert f"{cluster.topic}-0: 8 of 10 restored records compared." in "".join(capfd.readouterr())
     proved = states(proof)
-    assert set(proved.values()) == {"success"}, "".join(capfd.readouterr())
+    assert set(proved.values()) == {"success"}
     assert cluster.topics() == {cluster.topic}
 
     # The backup loses its last file: what a record less looks like to the proof.
@@ -151,14 +169,19 @@ def test_backup_is_proved_every_night_and_a_record_that_differs_is_found(
     assert cluster.topics() == {cluster.topic}
 
 
-@pytest.mark.budget(30)
+@pytest.mark.budget(40)  # a backup and a restore on Spark
 def test_form_plans_restores_up_to_a_time_sets_groups_and_continues(
-    cluster: Cluster, xcom: Callable[..., Any], capfd: pytest.CaptureFixture[str]
+    cluster: Cluster,
+    xcom: Callable[..., Any],
+    capfd: pytest.CaptureFixture[str],
+    without_spark: Callable[[], None],
 ) -> None:
     restored = f"restored-{cluster.topic}"
     form = {"topic": cluster.topic, "restored": restored, "until": AT_TEN}
     cluster.group(cluster.topic, 5)
-    assert cluster.run("backup_topics.py").state == "success", "".join(capfd.readouterr())
+    backup = cluster.run("backup_topics.py")
+    assert backup.state == "success", "".join(capfd.readouterr())
+    document = xcom(backup, "back_up")["run_id"]
 
     planned = states(cluster.run("restore_topic.py", **form))
     assert planned == {"plan": "success", "restore": "skipped", "wants_groups": "skipped", "set_groups": "skipped"}
@@ -172,11 +195,14 @@ def test_form_plans_restores_up_to_a_time_sets_groups_and_continues(
     assert stored(bootstrap, restored) == [one for one in originals if one.timestamp < TIME_MS + 10_000]
     assert "Set retention.ms=604800000 when all is restored." in "".join(capfd.readouterr())
 
-    rest = {**form, "until": None, "only_plan": False, "groups": f"{cluster.topic}-.*"}
+    without_spark()
+    rest = {**form, "until": None, "only_plan": False, "groups": f"{cluster.topic}-.*", "document": document}
     last = cluster.run("restore_topic.py", **rest)
     assert set(states(last).values()) == {"success"}, "".join(capfd.readouterr())[-9_000:]
     assert stored(bootstrap, restored) == originals
-    (offset,) = xcom(last, "set_groups")["offsets"]
+    told = xcom(last, "set_groups")
+    assert told["document"].endswith(f"{document}.json") and told["writtenMs"] > TIME_MS
+    (offset,) = told["offsets"]
     assert offset["isDone"] and cluster.group(restored) == offset["newOffset"]
 
     cluster.group(restored, 1)

@@ -95,12 +95,14 @@ class GroupOffsets:
 
     Attributes:
         document: name of the document.
+        written_ms: when it was written; its offsets are those of that time.
         offsets: by group and partition.
         failures: by group, why its offsets were not set.
         notes: sentences.
     """
 
     document: str
+    written_ms: int
     offsets: list[GroupOffset] = field(default_factory=list)
     failures: dict[str, ConnectError] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -109,6 +111,7 @@ class GroupOffsets:
         """Plain JSON form."""
         return {
             "document": self.document,
+            "writtenMs": self.written_ms,
             "offsets": [one.to_json() for one in self.offsets],
             "failures": {group: error.to_json() for group, error in self.failures.items()},
             "notes": self.notes,
@@ -132,7 +135,7 @@ def translate(
         DataError: a topic holds other records than the backup, or a file cannot be read.
         ConnectError: Kafka or the store refused, or does not answer.
     """
-    found = GroupOffsets(document.name)
+    found = GroupOffsets(document.name, document.written_ms)
     wanted: dict[TopicPartition, list[tuple[str, int, str]]] = {}
     absent: set[TopicPartition] = set()
     for group, offsets in sorted(document.groups.items()):
