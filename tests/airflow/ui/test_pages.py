@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -78,6 +79,8 @@ def test_no_page_is_shown_without_a_login(application: FastAPI) -> None:
         answer = stranger.request(method, f"/airflow-connect{path}")
         assert answer.status_code == 401, (method, path)
         assert method == "HEAD" or "Please log in" in answer.text
+    page = stranger.get(f"{LIST}/connector", params={"name": "a/b"}).text
+    assert f'href="/plugin/kafka-connect/airflow-connect/{CONN_ID}/connector?name=a%2Fb"' in page
 
 
 def test_no_change_is_made_for_a_viewer_or_for_a_page_of_another_site(
@@ -463,6 +466,20 @@ def test_pages_answer_although_no_broker_does(tokens: dict[str, str], monkeypatc
         assert answer.status_code == 200
         assert "Kafka is being asked." in answer.text or "Kafka does not answer." in answer.text
     assert time.monotonic() - started < 12  # Kafka's own timeout for one request is as long.
+
+
+def test_a_page_that_nobody_has_opened_for_a_while_does_not_blame_kafka(
+    tokens: dict[str, str], showcase: Showcase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow_connect.ui.overview import watching
+    from airflow_connect.ui.pages.app import create_app
+
+    browser = TestClient(create_app(), base_url=ORIGIN, cookies={"_token": tokens["viewer"]})
+    wait_until(lambda: HEALTHY in browser.get(f"/{CONN_ID}").text, "the list is read")
+    monkeypatch.setattr(watching, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 3600))
+    page = browser.get(f"/{CONN_ID}").text
+    assert re.search(r"This page shows what was known \d+ min ago. Kafka is being asked again.", page)
+    assert "data-soon" in page
 
 
 def test_without_an_installation_the_page_says_how_to_get_one(
