@@ -182,6 +182,14 @@ def test_connectors_are_paused_and_resumed_together_and_each_has_its_audit_entry
     assert (refused.status_code, "There is no action" in refused.text) == (400, True)
 
 
+@pytest.mark.parametrize("action", ["pause", "run"])
+def test_more_refusals_than_are_shown_are_counted(browser_of: BrowserOf, action: str) -> None:
+    told = browser_of("user").post(LIST, data={"do": action, "name": ["n1", "n2", "n3", "n4", "n5"]}).text
+    assert "0 of 5 connectors" in told
+    assert [name in told for name in ("n1: ", "n2: ", "n3: ", "n4: ")] == [True, True, True, False]
+    assert "And 2 more." in told
+
+
 def test_a_button_of_a_connector_leads_back_to_it(browser_of: BrowserOf, showcase: Showcase) -> None:
     form = {"do": f"restart:{FAILING}", "back": f"connector:{FAILING}"}
     answer = browser_of("op").post(LIST, data=form)
@@ -323,6 +331,13 @@ def test_the_cluster_tells_when_a_topic_loses_what_was_not_copied(browser_of: Br
     assert "worker-1:8083" in text_of(page)
 
 
+def test_the_cluster_names_connectors_whose_topics_are_not_known(browser_of: BrowserOf, showcase: Showcase) -> None:
+    showcase.herder.create("homeless", {**showcase.config(NEW), "name": "homeless", "topics": "no-such-topic"})
+    page = complete(browser_of("viewer"), f"{LIST}/cluster", "homeless")
+    assert "The lag of 1 connector is not known, so this table does not have it: homeless" in text_of(page)
+    showcase.herder.delete("homeless")
+
+
 # --- offsets ---------------------------------------------------------------------------------------------------------
 
 
@@ -356,9 +371,11 @@ def test_offsets_are_previewed_confirmed_and_set_only_while_the_connector_is_sto
 @pytest.mark.parametrize(
     ("form", "told"),
     [
-        ({"to": "offset", "value": "soon"}, "which is not a position"),
+        ({"to": "offset", "value": "soon"}, "The offset is 'soon', and must be a number"),
+        ({"to": "offset", "value": "2026-11-20T08:00"}, "and must be a number"),
+        ({"to": "time", "value": ""}, "The time is ''. Expected milliseconds since the epoch or ISO 8601"),
         ({"to": "offset", "value": "999999"}, "999999"),
-        ({"to": "time", "value": "yesterday"}, "which is not a position"),
+        ({"to": "time", "value": "yesterday"}, "The time is 'yesterday'. Expected"),
         ({"to": "earliest", "place": "no-such-topic-0"}, "no-such-topic-0"),
         ({"confirmed": "yes", "wanted": "{", "before": "{}"}, "Start again from the page of the offsets."),
     ],
@@ -370,6 +387,15 @@ def test_wrong_fields_of_the_offsets_form_are_explained(browser_of: BrowserOf, f
     answer = op.post(f"{LIST}/offsets", params={"name": HEALTHY}, data=form)
     assert answer.status_code == 400
     assert told in html.unescape(answer.text)
+
+
+def test_a_time_in_milliseconds_is_not_an_offset(browser_of: BrowserOf) -> None:
+    op = browser_of("op")
+    complete(op, LIST, HEALTHY)
+    answer = op.post(f"{LIST}/offsets", params={"name": HEALTHY}, data={"to": "time", "value": "3"})
+    assert answer.status_code == 200
+    moves = re.findall(r'-0</th><td class="n">\d+</td><td class="n">(\d+)</td>', answer.text)
+    assert moves == ["0"], "all records were written after 1970"
 
 
 def test_a_body_that_is_too_large_or_no_form_is_refused(browser_of: BrowserOf) -> None:
