@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -320,6 +321,24 @@ def test_the_link_of_a_task_leads_to_its_connector(browser_of: BrowserOf) -> Non
     page = browser.get("/airflow-connect/of", params={**query, "connector": "not-yet"}).text
     assert re.findall(r'connector\?name=([^"]+)"', page) == [OF_DAG]
     assert browser.get("/airflow-connect/of").status_code == 400
+
+
+def test_the_link_of_a_task_does_not_lead_to_another_installation_with_the_same_name(
+    browser_of: BrowserOf, showcase: Showcase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"{showcase.name}-other"
+    other = Showcase(showcase.bootstrap, name, tmp_path, showcase.produce, {OF_DAG: showcase.topics[OF_DAG]})
+    other.herder.create(OF_DAG, other.config(OF_DAG))
+    monkeypatch.setenv("AIRFLOW_CONN_OTHER", json.dumps({"conn_type": "connect_worker", "extra": other.worker}))
+    monkeypatch.setenv("AIRFLOW__AIRFLOW_CONNECT__WORKER_CONN_IDS", f"other, {CONN_ID}")
+    browser = browser_of("viewer")
+    complete(browser, "/airflow-connect/other", OF_DAG)
+    complete(browser, LIST, OF_DAG)
+    query = {"dag_id": DAG_ORIGIN["dag_id"], "connector": OF_DAG}
+    assert browser.get("/airflow-connect/of", params=query).url.path == f"{LIST}/connector"
+    # A DAG that has not run it yet: both may be meant.
+    page = browser.get("/airflow-connect/of", params={**query, "dag_id": "new"}).text
+    assert re.findall(r'href="/airflow-connect/([a-z_]+)/connector', page) == ["other", CONN_ID]
 
 
 # --- cluster ---------------------------------------------------------------------------------------------------------
