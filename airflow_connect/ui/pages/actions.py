@@ -49,7 +49,7 @@ def change_states(call: Call) -> str:
             refused.append(f"{name}: {error}")
     call.seen(now=True)  # So that the next page shows what has changed.
     told = f"{names[0]} was {word}." if done == len(names) == 1 else f"{done} of {len(names)} connectors {word}."
-    return _back(call, back, " ".join([*(["!"] if refused else []), told, *refused[:3]]))
+    return _back(call, back, " ".join([*(["!"] if refused else []), told, *run_now.first(refused)]))
 
 
 def change_offsets(call: Call) -> str | tuple[int, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from importlib.resources import files
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -19,7 +19,7 @@ from airflow_connect.errors import ConnectError
 from airflow_connect.plugin import AIRFLOW_APP
 from airflow_connect.ui.pages import actions
 from airflow_connect.ui.pages.asking import Console
-from airflow_connect.ui.pages.calls import Call
+from airflow_connect.ui.pages.calls import MOUNT, Call
 from airflow_connect.ui.pages.rendering import render
 from airflow_connect.ui.pages.views import (
     airflow_tabs,
@@ -43,6 +43,8 @@ from airflow_connect.ui.web.same_site import refuse_other_sites
 
 _LOG = logging.getLogger(__name__)
 _DEFECT = "The page failed because of a defect. The log of the API server has its traceback."
+IN_AIRFLOW = "/plugin/kafka-connect"
+"""Airflow's own page around these, as `plugin.py` registers it."""
 MOST_BODY_BYTES = 1_000_000
 _STATIC = {"pages.css": "text/css", "pages.js": "text/javascript", "form.js": "text/javascript"}
 _HEADERS = {
@@ -156,10 +158,20 @@ async def _form(request: Request) -> dict[str, list[str]]:
 
 def _problem(request: Request, status: int, message: str) -> Response:
     root = request.scope.get("root_path", "").rstrip("/")
-    html = render(
-        "problem.html", root=root, status=status, message=message, conn_id=request.path_params.get("conn_id", "")
-    )
+    conn_id = request.path_params.get("conn_id", "")
+    login = _inside_airflow(request, root, conn_id) if status == 401 else ""
+    html = render("problem.html", root=root, status=status, message=message, conn_id=conn_id, login=login)
     return HTMLResponse(html, status, headers=_HEADERS)
+
+
+def _inside_airflow(request: Request, root: str, conn_id: str) -> str:
+    """The same page inside Airflow's own, which asks for a login first and then comes back; without a query.
+
+    A page that was sent (POST) cannot be opened by its address: this leads to the list of its installation.
+    """
+    page = request.url.path.removeprefix(root) if request.method == "GET" else f"/{conn_id}"
+    query = f"?{request.url.query}" if request.method == "GET" and request.url.query else ""
+    return f"{root.removesuffix(MOUNT)}{IN_AIRFLOW}{MOUNT}{quote(page)}{query}"
 
 
 async def _unknown(request: Request, error: Exception) -> Response:

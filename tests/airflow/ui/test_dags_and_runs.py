@@ -6,6 +6,8 @@ import html
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -116,9 +118,25 @@ def test_registered_connector_is_asked_to_run_now(browser_of: BrowserOf, showcas
     assert last_entry()[0] == "connect.run_connector"
     request = showcase.restarts()[-1]
     assert (request.connector, request.run_id) == (HEALTHY, asked.url.params["run"])
-    assert dict(request.limits) == {"run.max.records": "7", "run.until.timestamp": "2026-11-20T08:00Z"}
+    assert dict(request.limits) == {"run.max.records": "7", "run.until.timestamp": "2026-11-20T08:00:00Z"}
     paused = browser.post(f"{LIST}/run-now", params={"name": PAUSED})
     assert (paused.status_code, "is paused. Resume it first." in paused.text) == (409, True)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("2026-11-20T08:00:00-05:00", "2026-11-20T13:00:00Z"),
+        ("2026-11-20T08:00:00+01:00", "2026-11-20T07:00:00Z"),
+        ("2026-11-20", "2026-11-20T00:00:00Z"),
+        ("1763625600000", "2025-11-20T08:00:00Z"),
+    ],
+)
+def test_time_of_a_limit_keeps_its_zone(typed: str, meant: str) -> None:
+    from airflow_connect.ui.pages.views.run_now import UNTIL, limits_of
+
+    call: Any = SimpleNamespace(field_of={UNTIL: typed, "run.max.records": ""}.__getitem__)
+    assert limits_of(call) == {UNTIL: meant}
 
 
 def test_connector_of_a_dag_is_run_by_its_dag(browser_of: BrowserOf, tmp_path: Path) -> None:

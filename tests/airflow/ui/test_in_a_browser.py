@@ -90,6 +90,45 @@ def test_numbers_change_without_a_reload_unless_somebody_is_choosing(open_page: 
     expect(page.locator("h1")).to_have_text("untouched")
 
 
+def test_a_double_click_starts_one_run(open_page: OpenPage, showcase: Showcase) -> None:
+    page, held, before = open_page("op", LIST), list[Route](), len(showcase.restarts())
+
+    def hold(route: Route) -> None:
+        if route.request.method != "POST":
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route(f"**/{LIST}", hold)
+    button = page.get_by_role("button", name=f"Run now {HEALTHY}", exact=True)
+    place = button.bounding_box()
+    assert place is not None
+    with page.expect_request(lambda request: request.method == "POST"):
+        page.mouse.click(place["x"] + 5, place["y"] + 5)
+    page.mouse.click(place["x"] + 5, place["y"] + 5)  # before the first answer
+    held[-1].continue_()
+    expect(page.get_by_role("status").first).to_have_text("Runs of 1 of 1 connectors were started.")
+    assert page.url.endswith(LIST)  # Loaded again, or sent to somebody, it does not tell this once more.
+    assert len(held) == 1
+    assert len(showcase.restarts()) == before + 1
+
+
+def test_a_page_that_cannot_be_read_again_says_since_when_it_is_old(open_page: OpenPage) -> None:
+    page = open_page("viewer", LIST)
+    old = page.locator("#old")
+    page.route(f"**/{LIST}", lambda route: route.abort())
+    page.evaluate("() => refresh()")
+    expect(old).to_contain_text(re.compile(r"known at [-0-9]+ [:0-9]+ UTC, and cannot be read again. Airflow does not"))
+    page.unroute_all()
+    page.evaluate("() => refresh()")
+    expect(old).to_have_count(0)
+    page.context.clear_cookies()
+    page.evaluate("() => refresh()")
+    expect(old).to_contain_text("Your session has ended. Log in to Airflow")
+    page.get_by_role("link", name="Log in to Airflow").click()
+    page.wait_for_url(f"**/auth/login?next=*{CONN_ID}")
+
+
 def test_the_list_works_with_the_keyboard_alone(open_page: OpenPage) -> None:
     page = open_page("user", LIST)
     page.keyboard.press("Tab")

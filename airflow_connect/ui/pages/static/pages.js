@@ -47,15 +47,43 @@ const tip = (event) => {
 const isBusy = () => {
   const live = document.getElementById("live");
   const typing = live.contains(document.activeElement) && document.activeElement.matches("input, select, textarea, button, summary, a");
-  return typing || document.hidden || live.querySelector("input:checked, details[open], form.fields") !== null || String(getSelection()) !== "";
+  return pressed !== null || typing || document.hidden || live.querySelector("input:checked, details[open], form.fields") !== null || String(getSelection()) !== "";
+};
+
+let known = new Date();
+
+// What cannot be read again is not shown as if it were new: since when it is old, why, and where to log in.
+const isOld = (why, login) => {
+  const told = document.getElementById("old") ?? document.createElement("p");
+  const since = `${known.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+  const text = `This page shows what was known at ${since}, and cannot be read again. ${why} `;
+  if (told.firstChild?.textContent === text) return; // A screen reader hears it once.
+  told.id = "old";
+  told.className = "note bad";
+  told.setAttribute("role", "alert");
+  told.replaceChildren(text, ...(login ? [document.adoptNode(login)] : []));
+  document.getElementById("live").before(told);
 };
 
 const refresh = async () => {
   if (isBusy()) return;
-  const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-  if (!answer.ok || isBusy()) return;
-  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("live");
-  if (!fresh) return;
+  let answer, page;
+  try {
+    answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  } catch {
+    isOld("Airflow does not answer.");
+    return;
+  }
+  const fresh = page.getElementById("live");
+  if (!answer.ok || !fresh) {
+    const why = page.querySelector("[role=alert]")?.textContent ?? `The answer of Airflow has the status ${answer.status}.`;
+    isOld(answer.status === 401 ? "Your session has ended." : why, page.querySelector("[data-login]"));
+    return;
+  }
+  if (isBusy()) return;
+  known = new Date();
+  document.getElementById("old")?.remove();
   document.getElementById("live").replaceWith(document.adoptNode(fresh));
   say();
 };
@@ -67,19 +95,41 @@ const say = () => {
   if (words || said.textContent) said.textContent = words || "The run has ended.";
 };
 
-// A page that does not have everything yet asks for it after a second.
+// A page that does not have everything yet, or is old, asks after a second.
 const again = () => {
-  const seconds = Number(document.getElementById("live").dataset.every);
-  if (!seconds) return; // What this page shows does not change any more.
+  const every = Number(document.getElementById("live").dataset.every);
+  if (!every) return; // What this page shows does not change any more.
+  const seconds = document.querySelector("#live [data-soon]") ? 1 : every;
   setTimeout(async () => {
-    try { await refresh(); } catch { /* the server is away: the next attempt may find it */ }
+    await refresh();
     again();
   }, 1000 * seconds);
+};
+
+// A double click is one click: the second one would start another run.
+let pressed = null;
+const sendOnce = (event) => {
+  if (event.defaultPrevented || event.target.method !== "post") return;
+  const button = event.submitter ?? event.target;
+  if (button === pressed) { event.preventDefault(); return; }
+  pressed = button;
+  button.setAttribute("aria-busy", "true");
+};
+
+// The answer to a click is not told again when the page is loaded again or its address is sent to somebody.
+const forgetAnswer = () => {
+  const address = new URL(location.href);
+  if (!address.searchParams.has("done")) return;
+  address.searchParams.delete("done");
+  history.replaceState(history.state, "", address);
 };
 
 addEventListener("DOMContentLoaded", () => {
   document.addEventListener("click", openInAirflow);
   document.addEventListener("click", chooseAll);
   for (const type of ["pointerover", "pointerout", "focusin", "focusout"]) document.addEventListener(type, tip);
+  document.addEventListener("submit", sendOnce);
+  addEventListener("pageshow", () => { pressed?.removeAttribute("aria-busy"); pressed = null; });
+  forgetAnswer();
   if (document.getElementById("live")) again();
 });

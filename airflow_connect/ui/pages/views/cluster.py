@@ -83,6 +83,7 @@ def page(call: Call) -> str:
         "cluster.html",
         **call.shell("Cluster", "cluster", seen),
         topics=topics_of(overview) if overview else [],
+        unknown=sorted(name for name, c in overview.connectors.items() if c.lag_problem) if overview else [],
         risks={topic: risk_of(found) for topic, found in ((known.value if known else None) or {}).items()},
         risks_problem=known.problem if known else "",
         is_waiting=known is not None and known.value is None and not known.problem,

@@ -53,6 +53,7 @@ class Past:
         span: the chosen key of `SPANS`.
         figures: the charts; () if nothing is in the span.
         outside: how many runs of the history lie before the span.
+        ahead: how many lie after it, because the clock of their host is ahead.
         lag_rows: hour and the lag that runs have found in it, the newest first.
         reason_rows: run, its address, stage, error and number of failed records, the newest run first.
     """
@@ -60,6 +61,7 @@ class Past:
     span: str
     figures: tuple[Figure, ...]
     outside: int
+    ahead: int
     lag_rows: tuple[tuple[str, int], ...]
     reason_rows: tuple[tuple[str, str, str, str, int], ...]
 
@@ -98,7 +100,8 @@ def past_of(connector: Connector, now_ms: int, wanted: str, href: _Href) -> Past
         for run in inside[::-1]
         for stage, error, count in run.reasons
     )
-    return Past(span, tuple(figures), len(runs) - len(inside), rows, reasons)
+    ahead = sum(run.started_ms > axis.last_ms for run in runs)
+    return Past(span, tuple(figures), len(runs) - len(inside) - ahead, ahead, rows, reasons)
 
 
 def _records(runs: Sequence[Run], axis: Axis, href: _Href) -> Figure:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.config.keys.points_in_time import parse_timestamp_ms
 from airflow_connect.control.herder.refusals import CONFLICT, RefusedError
 from airflow_connect.control.state.records import STOPPED
 from airflow_connect.errors import ConnectError
@@ -17,6 +18,7 @@ from airflow_connect.ui.overview.model import Connector, Position
 from airflow_connect.ui.pages.calls import Call, connector_of
 from airflow_connect.ui.pages.rendering import render
 from airflow_connect.ui.pages.views.of_dags import may_change, refuse_others
+from airflow_connect.ui.pages.views.run_now import in_utc
 
 ALL = "all"
 
@@ -118,7 +120,7 @@ def _known(call: Call, *, now: bool = False) -> Connector:
 
 def _moves(call: Call, connector: Connector) -> list[Move]:
     to, place = call.field_of("to"), call.field_of("place") or ALL
-    given = {"offset": call.field_of("value"), "time": call.field_of("value"), "none": None}.get(to, to)
+    given = _given(to, call.field_of("value"))
     positions = parse_positions(given if place == ALL else {place: given}, "The offset")
     by_place = {TopicPartition(p.topic, p.partition): p for p in connector.positions}
     log = LogState(
@@ -129,6 +131,18 @@ def _moves(call: Call, connector: Connector) -> list[Move]:
     )
     wanted = resolve(positions, log, lambda tps, ms: _at_time(call, tps, ms))
     return [Move(by_place[tp], offset) for tp, offset in wanted.items()]
+
+
+def _given(to: str, value: str) -> str | None:
+    """The position as `parse_positions` reads it: there, digits are an offset and other text is a time."""
+    if to == "offset" and not value.isdecimal():
+        raise RefusedError(f"The offset is {value!r}, and must be a number, such as 120. Nothing was changed.")
+    if to != "time":
+        return {"offset": value, "none": None}.get(to, to)
+    try:
+        return in_utc(parse_timestamp_ms(value))
+    except ValueError as error:
+        raise RefusedError(f"The time is {value!r}. {error}. Nothing was changed.") from error
 
 
 def _at_time(call: Call, tps: Iterable[TopicPartition], ms: int) -> Mapping[TopicPartition, int | None]:

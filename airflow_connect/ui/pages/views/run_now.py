@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 
 from airflow_connect.config.keys.points_in_time import parse_timestamp_ms
 from airflow_connect.control.herder.refusals import CONFLICT, RefusedError
@@ -41,11 +42,23 @@ def limits_of(call: Call) -> dict[str, str]:
         raise RefusedError(f"{MAX_RECORDS} is {records!r}, and must be a number above 0. Nothing was started.")
     if until:
         try:
-            parse_timestamp_ms(until)
+            until = in_utc(parse_timestamp_ms(until))
         except ValueError as error:
             raise RefusedError(f"{UNTIL} is {until!r}. {error}. Nothing was started.") from error
-        until = until if until[-1:].isalpha() or "+" in until else f"{until}Z"
     return {key: value for key, value in ((MAX_RECORDS, records), (UNTIL, until)) if value}
+
+
+def in_utc(ms: int) -> str:
+    """`2026-11-20T08:00:00Z`: with a zone, as the trigger form of a DAG checks it, whatever was typed.
+
+    Raises:
+        ValueError: after the year 9999.
+    """
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+    except OverflowError:
+        raise ValueError("Expected a time before the year 10000") from None
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 def start_registered(call: Call, name: str, limits: Mapping[str, str]) -> str:
@@ -81,7 +94,12 @@ def start_many(call: Call, names: list[str]) -> str:
             refused.append(f"{name}: {error}")
     call.seen(now=True)
     told = f"Runs of {len(done)} of {len(names)} connectors were started."
-    return " ".join([*(["!"] if refused else []), told, *refused[:3]])
+    return " ".join([*(["!"] if refused else []), told, *first(refused)])
+
+
+def first(refused: Sequence[str]) -> list[str]:
+    """The first three, which an address can hold, and how many there are besides."""
+    return [*refused[:3], *([f"And {len(refused) - 3} more."] if len(refused) > 3 else [])]
 
 
 def begun(call: Call) -> str:

@@ -90,6 +90,11 @@ def test_shortest_span_with_every_run_is_shown(oldest: int, span: str) -> None:
     assert past_of(connector(run(1, oldest)), NOW_MS, "hour", href).outside == (0 if span == "hour" else 1)
 
 
+def test_run_of_a_host_whose_clock_is_ahead_is_counted_apart() -> None:
+    found = past_of(connector(run(1, 2 * HOUR), run(2, -DAY)), NOW_MS, "hour", href)
+    assert (found.outside, found.ahead, found.figures) == (1, 1, ())
+
+
 def test_what_a_connector_has_done_is_told_run_by_run() -> None:
     lag = RunLag(120, 7, NOW_MS - 30 * MINUTE, NOW_MS - 95 * MINUTE)
     reasons = (("VALUE_CONVERTER", "data.json_type", 3), ("TASK_PUT", "KeyError", 1))
