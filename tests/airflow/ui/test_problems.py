@@ -167,7 +167,7 @@ def test_dead_letters_that_become_more_say_how_many_there_were(
     assert "! More dead letters" in told
     assert "1,200 dead letters in the last run that read records." in told
     assert "2 in the run before it, 1,202 in the last 2 runs that read records." in told
-    assert re.search(r"! More dead letters \S+ \S+ UTC, 60 min ago", told)
+    assert re.search(r"! More dead letters \S+ \S+ UTC, \d+ min ago", told)  # the module was read a while ago
 
 
 def test_a_message_leads_to_the_page_of_all_installations(browser_of: BrowserOf) -> None:
