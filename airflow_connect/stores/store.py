@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from airflow_connect.api.publishing import Publisher
 from airflow_connect.api.staging import LeftOver, Outcome, StagedFile
+from airflow_connect.errors import ConfigError
 
 PROBE_NAME = ".airflow-connect-preflight"
 """Prefix of the names of trial uploads, with which a preflight checks permissions."""
@@ -127,7 +128,12 @@ class FilePublisher(Publisher, Protocol):
 
         Raises:
             AccessError, UnavailableError: the store refused, or did not answer.
+            ConfigError: a store that does not define this method has none.
         """
+        raise ConfigError(
+            f"{type(self).__name__} has no method write, which files of whole records need (store.kafka.records).",
+            suggestion="Add it to the store, see airflow_connect.stores.store.FilePublisher.",
+        )
 
 
 class Store(Protocol):

@@ -147,6 +147,11 @@ class SqlitePublisher(FilePublisher):
             rows = [(key, b"") for key in keys]
             database.executemany("INSERT OR IGNORE INTO files VALUES (?, ?, NULL, NULL)", rows)
 
+    def write(self, key: str, data: bytes) -> None:
+        with transaction(self.path) as database:
+            database.execute("DELETE FROM files WHERE name = ?", (key,))
+            database.execute("INSERT INTO files VALUES (?, ?, NULL, NULL)", (key, data))
+
     def close(self) -> None:
         """Nothing is open between two calls."""
 
