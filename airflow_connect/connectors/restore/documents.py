@@ -131,10 +131,6 @@ class Documents:
                 break
         return found
 
-    def newest(self) -> RunDocument | None:
-        """The newest document; None if there is none."""
-        return next(iter(self), None)
-
     def _read_next(self) -> None:
         file = self._files[self._next]
         self._next += 1

@@ -186,7 +186,7 @@ class Targets:
         if oldest < _cut(settings, self.now_ms) and RETENTION not in self.accepted:
             yield (
                 f"{target} has {RETENTION_MS}={settings[RETENTION_MS]}, and the backup has the timestamp {oldest}:"
-                f" Kafka deletes such records soon after they are restored. Set {RETENTION_MS}=-1 for now, or"
+                f" Kafka deletes such records soon after they are restored. Set {RETENTION_MS}=-1 meanwhile, or"
                 f" {RestoreKeys.accepted}={RETENTION}."
             )
 
