@@ -91,11 +91,11 @@ class SourceConnectorContext(ConnectorContext, Protocol):
 
     @property
     def cluster_id(self) -> str:
-        """Kafka's id of the cluster that records go to; "" if only a plan is shown."""
+        """Kafka's id of the cluster that records go to."""
 
     @property
     def admin_settings(self) -> Mapping[str, Any]:
-        """Settings of an admin client of that cluster, which may hold secrets; {} if only a plan is shown."""
+        """Settings of an admin client of that cluster, which may hold secrets."""
 
     @property
     def kept(self) -> Mapping[str, Any]:

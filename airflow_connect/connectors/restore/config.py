@@ -70,6 +70,7 @@ class RestoreConfig(RestoreKeys):
         """What several keys must have together."""
         yield from super().checks()
         yield (cls.topics, cls.topics_regex), _chosen_once
+        yield (cls.from_offsets, cls.until_offsets, cls.from_ms, cls.until_ms), _begin_before_ends
 
     def refuse_changes(self) -> None:
         """Refuse what would change records on their way.
@@ -185,3 +186,17 @@ def _chosen_once(parsed: Mapping[str, Any]) -> Iterable[Problem]:
             f"{RestoreKeys.topics} and {RestoreKeys.topics_regex} are both set, but only one can choose the topics",
             f"Remove {RestoreKeys.topics}, or {RestoreKeys.topics_regex}.",
         )
+
+
+def _begin_before_ends(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    """A range that cannot have a record is a mistake: it would restore nothing, and the run would be green."""
+    advice = "The beginning is included, and the end is not."
+    ends = RestoreKeys.until_offsets.of(parsed)
+    for tp, begin in RestoreKeys.from_offsets.of(parsed).items():
+        if tp in ends and ends[tp] <= begin:
+            text = f"{tp} would begin at offset {begin} and end at {ends[tp]}"
+            yield Problem(RestoreKeys.until_offsets.name, text, advice)
+    begin_ms, end_ms = RestoreKeys.from_ms.of(parsed), RestoreKeys.until_ms.of(parsed)
+    if begin_ms is not None and end_ms is not None and end_ms <= begin_ms:
+        text = f"{RestoreKeys.until_ms} is not later than {RestoreKeys.from_ms}"
+        yield Problem(RestoreKeys.until_ms.name, text, advice)

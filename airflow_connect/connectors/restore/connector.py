@@ -5,8 +5,11 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
+from airflow_connect.api.cluster_facts import TopicFacts
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.source import ExactlyOnceSupport, OffsetChanges, SourceConnector, SourceOffset, SourcePartition
 from airflow_connect.connectors.restore.backup import Backup, FileNames
@@ -21,14 +24,18 @@ from airflow_connect.connectors.restore.groups.step import Restored
 from airflow_connect.connectors.restore.keys import TARGET, RestoreKeys
 from airflow_connect.connectors.restore.plan import chains_left
 from airflow_connect.connectors.restore.progress import Progress, partition_of, topic_partition_of
+from airflow_connect.connectors.restore.ranges import Ranges, first_to_read
 from airflow_connect.connectors.restore.read.chain import FileReader
 from airflow_connect.connectors.restore.read.opening import Store
 from airflow_connect.connectors.restore.read.records import NO_BACKUP
-from airflow_connect.connectors.restore.target import Targets, Wanted
+from airflow_connect.connectors.restore.remembered import Remembered
+from airflow_connect.connectors.restore.target import KEEPS_ALL, Targets, Wanted, refused, settings_after
 from airflow_connect.connectors.restore.task import RestoreTask
 from airflow_connect.connectors.restore.work import Chain, chains_of, divided, task_config
 from airflow_connect.counting import counted, names, plural
 from airflow_connect.errors import ConfigError, DataError, InternalError
+from airflow_connect.kafka.admin.topic_settings import change
+from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS
 from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.registry.settings import settings_to_reach
 from airflow_connect.stores.file_system import FileSystem, FoundFile
@@ -37,6 +44,20 @@ from airflow_connect.stores.file_systems import FileSystems
 _BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 RAW_BYTES: Mapping[str, str] = {"key.converter": _BYTES, "value.converter": _BYTES, "header.converter": _BYTES}
 _EXTENSIONS = {"avro": ".avro", "parquet": ".parquet", "orc": ".orc"}
+
+
+class Prepared(NamedTuple):
+    """The topics that records go to, after they were checked.
+
+    Attributes:
+        targets: by topic its id, and the timestamp before which Kafka deletes records soon.
+        to_lift: by topic the settings that would delete records meanwhile.
+        remembered: what topics get when all is restored.
+    """
+
+    targets: Mapping[str, tuple[str, int]]
+    to_lift: Mapping[str, Mapping[str, str]]
+    remembered: Sequence[Remembered]
 
 
 class RestoreConnector(SourceConnector):
@@ -48,7 +69,9 @@ class RestoreConnector(SourceConnector):
     _file_systems: FileSystems | None = None
     _planned: list[Chain] | None = None
     """What `reconcile_offsets` has planned, for `task_configs` of the same run."""
-    _documents: Documents | None = None
+    _documents: Documents
+    _empty: Mapping[str, TopicFacts]
+    _to_lift: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 
     @abstractmethod
     def read_config(self, config: Mapping[str, str]) -> RestoreConfig:
@@ -72,10 +95,13 @@ class RestoreConnector(SourceConnector):
             return ()
         backup = self._listed()
         chains, oldest = self._readable(self._left(backup, known))
-        self._planned = self._claimed(chains, self._prepared(self._wanted(backup, chains, known, oldest)))
+        prepared = self._prepared(self._wanted(backup, chains, known, oldest))
+        self._planned = self._claimed(chains, prepared.targets)
+        self._to_lift = prepared.to_lift
+        root = self._typed.root
         return [
-            (partition_of(self._typed.root, chain.topic_partition), chain.progress.to_offset())
-            for chain in self._planned
+            *((partition_of(root, chain.topic_partition), chain.progress.to_offset()) for chain in self._planned),
+            *(one.entry(root) for one in prepared.remembered),
         ]
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
@@ -88,10 +114,9 @@ class RestoreConnector(SourceConnector):
             # Nothing is claimed if this call only shows a plan.
             if not self.context.only_plans:
                 raise InternalError("task_configs was called before reconcile_offsets.")
-            self._planned = self._left(self._listed(), self._known(self.context.offset_reader.committed()))
-            self.context.note("The topics that records go to are looked at when a run starts, not for a plan.")
-            self._tell_plan(self._planned)
-        return [task_config(self.config, part) for part in divided(self._planned, max_tasks)]
+            self._plan_only()
+        self._lift()
+        return [task_config(self.config, part) for part in divided(self._planned or (), max_tasks)]
 
     def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
         """Those of the task's chains: it never reads others."""
@@ -162,6 +187,7 @@ class RestoreConnector(SourceConnector):
         backup = Backup.of(listed, grammar, typed.selects)
         for note in (*backup.notes(typed.root), *_unread(store.files, grammar)):
             self.context.note(note)
+        self._documents = Documents(store, backup.documents)
         return backup
 
     def _left(self, backup: Backup, known: Mapping[TopicPartition, Progress]) -> list[Chain]:
@@ -172,6 +198,10 @@ class RestoreConnector(SourceConnector):
             ConfigError: the backup holds nothing of a topic.
         """
         found = {tp.topic for tp in (*backup.chains, *known)}
+        self._empty = {
+            topic: facts for topic, facts in self._documents.newest().items() if self._is_empty(topic, found)
+        }
+        found |= self._empty.keys()
         missing = sorted(set(self._typed.topics) - found)
         if missing or not found:
             what = f"of topic {names(missing)}" if missing else "that could be restored"
@@ -185,33 +215,96 @@ class RestoreConnector(SourceConnector):
             )
         if unused := sorted(self._typed.rename.keys() - found):
             self.context.note(f"{RestoreKeys.rename} names topics of which the backup has no file: {names(unused)}.")
+        ranges = Ranges(self._typed.from_offsets, self._typed.until_offsets, self.context.note)
+        ranges.check({*backup.chains, *known})
         is_content = self._store.files.identity_is_content
-        return chains_left(backup, known, identity_is_content=is_content)
+        return ranges.of(chains_left(backup, known, identity_is_content=is_content))
 
-    def _prepared(self, wanted: Mapping[str, Wanted]) -> dict[str, tuple[str, int]]:
-        """Check the topics that records go to, and create those that are missing.
+    def _plan_only(self) -> None:
+        """Show what a run would do, and what it would find about the topics that records go to."""
+        known = self._known(self.context.offset_reader.committed())
+        backup = self._listed()
+        chains, oldest = self._readable(self._left(backup, known))
+        wanted = self._wanted(backup, chains, known, oldest)
+        with self._targets() as targets:
+            there = targets.existing(wanted)
+            findings = [*targets.findings(wanted, there), *self._of_schemas({one.topic for one in wanted.values()})]
+            for note in targets.notes(wanted, there):
+                self.context.note(note)
+            lifted = targets.to_lift(there)
+            missing = sorted({*(wanted.keys() - there.keys()), *self._without_records(wanted, targets.names())})
+        if missing:
+            self.context.note(f"A run would create {plural(len(missing), 'topic')}: {names(missing, 20)}.")
+        if lifted:
+            self.context.note(f"A run would lift what deletes records of {names(sorted(lifted), 20)}.")
+        for finding in findings:
+            self.context.note(f"A run would be refused: {finding}")
+        self._planned = chains
+        self._tell_plan(chains)
 
-        Returns:
-            By topic its id, and the timestamp before which Kafka deletes records soon.
-        """
+    @contextmanager
+    def _targets(self) -> Iterator[Targets]:
+        """The topics of the cluster that records go to."""
         typed = self._typed
         admin = admin_client(dict(self.context.admin_settings))
         try:
-            targets = Targets(admin, typed.must_be, typed.accepted, typed.replication, int(time.time() * 1000))
-            there = targets.existing(wanted)
-            targets.check(wanted, there, self._of_schemas({one.topic for one in wanted.values()}))
-            for note in targets.create({target: one for target, one in wanted.items() if target not in there}):
-                self.context.note(note)
-            there = targets.existing(wanted)
-            cuts = targets.retention_cuts(there)
-            return {target: (info.topic_id, cuts[target]) for target, info in there.items()}
+            now_ms = int(time.time() * 1000)
+            yield Targets(admin, typed.must_be, typed.accepted, typed.replication, now_ms, typed.lifts)
         finally:
             admin.close()
+
+    def _is_empty(self, topic: str, found: Collection[str]) -> bool:
+        """Whether a topic was backed up without a record."""
+        return topic not in found and topic not in INTERNAL_TOPICS and self._typed.selects(topic)
+
+    def _without_records(self, wanted: Mapping[str, Wanted], there: Collection[str]) -> dict[str, Wanted]:
+        """Topics to create of which the backup has no record, by their new names."""
+        new = {self._typed.target_of(topic): (topic, facts) for topic, facts in self._empty.items()}
+        return {
+            target: Wanted(topic, facts.partitions, {}, None, facts)
+            for target, (topic, facts) in new.items()
+            if target not in wanted and target not in there
+        }
+
+    def _prepared(self, wanted: Mapping[str, Wanted]) -> Prepared:
+        """Check the topics that records go to, and create those that are missing.
+
+        Raises:
+            ConfigError: names everything that is wrong with them.
+        """
+        with self._targets() as targets:
+            there = targets.existing(wanted)
+            findings = [*targets.findings(wanted, there), *self._of_schemas({one.topic for one in wanted.values()})]
+            if findings:
+                raise refused(findings)
+            missing = {target: one for target, one in wanted.items() if target not in there}
+            missing |= self._without_records(wanted, targets.names())
+            for note in (*targets.notes(wanted, there), *targets.create(missing)):
+                self.context.note(note)
+            there = targets.existing({**wanted, **missing})
+            cuts, to_lift = targets.retention_cuts(there), targets.to_lift(there)
+            later = {target: settings_after(one.original) for target, one in missing.items()} | to_lift
+            kept = [Remembered(target, there[target].topic_id, later[target]) for target in sorted(later)]
+            found = {target: (info.topic_id, cuts[target]) for target, info in there.items()}
+            return Prepared(found, to_lift, [one for one in kept if one.settings])
+
+    def _lift(self) -> None:
+        """Keep everything in topics that exist: what they had is committed by now."""
+        if not self._to_lift:
+            return
+        with self._targets() as targets:
+            for topic, before in sorted(self._to_lift.items()):
+                change(targets.admin, topic, {name: KEEPS_ALL[name] for name in before})
+                shown = ", ".join(f"{name}={value}" for name, value in before.items())
+                self.context.note(
+                    f"{topic} keeps everything while it is restored. It had {shown}, which `airflow-connect restore"
+                    " settings` sets again."
+                )
 
     def _of_schemas(self, topics: Collection[str]) -> list[str]:
         """What is wrong with the schemas of the registry of the restored topics, if it is named."""
         settings = settings_to_reach(TARGET, self.config)
-        if not settings or self._documents is None:
+        if not settings:
             return []
         from airflow_connect.connectors.restore.schemas import findings
         from airflow_connect.registry.client import open_registry
@@ -233,9 +326,8 @@ class RestoreConnector(SourceConnector):
         by_topic: dict[str, list[Chain]] = {}
         for chain in chains:
             by_topic.setdefault(chain.topic, []).append(chain)
-        documents = self._documents = Documents(self._store, backup.documents)
-        originals = documents.facts_of(by_topic)
-        for note in documents.notes:
+        originals = self._documents.facts_of(by_topic)
+        for note in self._documents.notes:
             self.context.note(note)
         found: dict[str, Wanted] = {}
         for topic, its in by_topic.items():
@@ -265,7 +357,7 @@ class RestoreConnector(SourceConnector):
         for chain in chains:
             tp = chain.topic_partition
             try:
-                stamp = FileReader(self._store, self._typed.file_format, tp).oldest(chain.files[0])
+                stamp = FileReader(self._store, self._typed.file_format, tp).oldest(first_to_read(chain))
             except DataError as error:
                 if error.code == NO_BACKUP:
                     raise
@@ -273,7 +365,8 @@ class RestoreConnector(SourceConnector):
                 continue
             found.append(chain)
             if stamp is not None:
-                oldest[tp] = stamp
+                from_ms = None if chain.progress.passed else self._typed.from_ms
+                oldest[tp] = stamp if from_ms is None else max(stamp, from_ms)
         return found, oldest
 
     def _claimed(self, chains: Sequence[Chain], targets: Mapping[str, tuple[str, int]]) -> list[Chain]:

@@ -109,6 +109,11 @@ class Documents:
             yield self._read[at]
             at += 1
 
+    def newest(self) -> Mapping[str, TopicFacts]:
+        """The topics of the newest document; {} if there is none."""
+        document = next(iter(self), None)
+        return {} if document is None else document.topics
+
     def facts_of(self, topics: Collection[str]) -> dict[str, TopicFacts]:
         """What the newest document with each topic says about it; topics that none of them has are missing."""
         found: dict[str, TopicFacts] = {}

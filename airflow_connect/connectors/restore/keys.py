@@ -6,6 +6,7 @@ Keys that only matter to files that are not whole records are refused, or have n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from airflow_connect.api.config.plugins import PluginKind, built_in, resolve
 from airflow_connect.api.config.typed import KeyGroup, TypedConfig
 from airflow_connect.api.config.validators import Lambda, NonEmptyString, ValidString
 from airflow_connect.api.config.values import invalid
+from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.config.keys.points_in_time import parse_timestamp_ms
 from airflow_connect.connectors.files.s3.keys import S3StoreKeys
 from airflow_connect.errors import ConfigError
@@ -36,6 +38,7 @@ _FORMATS = {
     built_in(PluginKind.FORMAT)[f"{_HDFS_FORMATS}.{name}.{name.capitalize()}Format"]: name
     for name in (AVRO, PARQUET, ORC)
 }
+_OFFSET = re.compile(r"(.+):(\d{1,10}):(\d{1,18})", re.ASCII)
 _BACKUP, _TARGET, _ERRORS = KeyGroup("Backup"), KeyGroup("Target"), KeyGroup("Errors")
 _S3, _HDFS, _LOCAL, _GENERIC = KeyGroup("S3"), KeyGroup("HDFS"), KeyGroup("Local"), KeyGroup("Other layouts")
 _LISTED_ONCE = "A run lists the backup once, when it starts. Schedule runs instead."
@@ -107,6 +110,31 @@ def _check_regex(name: str, value: Any) -> None:
 def _check_timestamp(name: str, value: Any) -> None:
     try:
         parse_timestamp_ms(value or "0")
+    except ValueError as error:
+        raise invalid(name, value, str(error)) from error
+
+
+def offsets_by_partition(texts: tuple[str, ...]) -> Mapping[TopicPartition, int]:
+    """`restore.from.offsets` and `restore.until.offsets` as a map.
+
+    Raises:
+        ValueError: one has another form, or a partition has two offsets; the message is a sentence without its end.
+    """
+    found: dict[TopicPartition, int] = {}
+    for text in texts:
+        parts = _OFFSET.fullmatch(text.strip())
+        if parts is None or not is_legal_topic(parts[1]):
+            raise ValueError(f"{text} is not topic:partition:offset, such as orders:0:1200")
+        tp = TopicPartition(parts[1], int(parts[2]))
+        if tp in found:
+            raise ValueError(f"{tp} has two offsets")
+        found[tp] = int(parts[3])
+    return found
+
+
+def _check_offsets(name: str, value: Any) -> None:
+    try:
+        offsets_by_partition(tuple(value or ()))
     except ValueError as error:
         raise invalid(name, value, str(error)) from error
 
@@ -200,6 +228,27 @@ class RestoreKeys(TypedConfig):
         " restored: epoch milliseconds, or ISO 8601 with a zone. Blank: to the end of the backup.",
         Lambda(_check_timestamp, "epoch milliseconds or ISO 8601"),
     ).to(lambda text: parse_timestamp_ms(text) if text else None)
+    until_offsets = _BACKUP.medium.words(
+        "restore.until.offsets",
+        "",
+        "Where partitions end, as topic:partition:offset of the backup, comma separated: the first record that is not"
+        " restored. Other partitions are restored to their ends.",
+        Lambda(_check_offsets, "topic:partition:offset"),
+    ).to(offsets_by_partition)
+    from_ms = _BACKUP.medium.text(
+        "restore.from.timestamp",
+        "",
+        "Each partition is restored from its first record on that has this timestamp or a later one. It counts until"
+        " something of the partition is restored. Blank: from the beginning of the backup.",
+        Lambda(_check_timestamp, "epoch milliseconds or ISO 8601"),
+    ).to(lambda text: parse_timestamp_ms(text) if text else None)
+    from_offsets = _BACKUP.medium.words(
+        "restore.from.offsets",
+        "",
+        "Where partitions begin, as topic:partition:offset of the backup, comma separated. It counts until something of"
+        " the partition is restored. Other partitions are restored from their beginnings.",
+        Lambda(_check_offsets, "topic:partition:offset"),
+    ).to(offsets_by_partition)
     rename = _TARGET.high.words(
         "topic.rename",
         "",
@@ -219,6 +268,13 @@ class RestoreKeys(TypedConfig):
         -1,
         "Replication factor of topics that are created; -1: that of the original, or the broker's default if no"
         " document of the backup has it.",
+    )
+    lifts = _TARGET.medium.boolean(
+        "target.retention.lifted",
+        False,
+        "Whether nothing deletes records in topics that exist while they are restored: retention.ms and retention.bytes"
+        " become -1, and cleanup.policy becomes delete. What they were is remembered, and `airflow-connect restore"
+        " settings` sets it again.",
     )
     registry_urls = _TARGET.medium.words(
         "target.schema.registry.url",

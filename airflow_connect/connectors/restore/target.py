@@ -18,7 +18,10 @@ from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS, TopicInfo, all_n
 from airflow_connect.kafka.clients.short_lived import Admin
 
 TIMESTAMP_TYPE, BEFORE_MAX, RETENTION_MS = "message.timestamp.type", "message.timestamp.before.max.ms", "retention.ms"
-OF_NEW_TOPIC = {TIMESTAMP_TYPE: "CreateTime", RETENTION_MS: "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
+LARGEST = "max.message.bytes"
+KEEPS_ALL = {RETENTION_MS: "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
+"""Settings of a topic of which nothing is deleted."""
+OF_NEW_TOPIC = {TIMESTAMP_TYPE: "CreateTime", **KEEPS_ALL}
 """Settings of a topic that is created: none of them deletes or changes a restored record."""
 _DEFAULTS = {
     TIMESTAMP_TYPE: "CreateTime",
@@ -58,6 +61,7 @@ class Targets:
         accepted: `accept.loss`.
         replication: `target.replication.factor`.
         now_ms: milliseconds since the epoch.
+        lifts: `target.retention.lifted`.
     """
 
     admin: Admin
@@ -65,41 +69,44 @@ class Targets:
     accepted: tuple[str, ...]
     replication: int
     now_ms: int
+    lifts: bool = False
+
+    def names(self) -> set[str]:
+        """Every topic of the cluster."""
+        return set(all_names(self.admin))
 
     def existing(self, wanted: Mapping[str, Wanted]) -> dict[str, TopicInfo]:
         """Those of the topics that exist."""
-        there = set(all_names(self.admin))
+        there = self.names()
         return resolve_topics(self.admin, [topic for topic in wanted if topic in there], None)
 
-    def check(
-        self, wanted: Mapping[str, Wanted], there: Mapping[str, TopicInfo], of_schemas: Sequence[str] = ()
-    ) -> None:
-        """Look at all topics before anything is changed.
+    def findings(self, wanted: Mapping[str, Wanted], there: Mapping[str, TopicInfo]) -> list[str]:
+        """Everything that keeps records from being restored to the topics; looks, and changes nothing.
 
         Args:
             wanted: by topic.
             there: those that exist.
-            of_schemas: what was found about the schemas of the backup.
-
-        Raises:
-            ConfigError: names everything that is wrong.
         """
-        settings = settings_of(self.admin, there)
-        found = [
+        settings = self._settings(there)
+        return [
             sentence
             for target, one in wanted.items()
             for sentence in self._findings(target, one, there.get(target), settings.get(target, {}))
         ]
-        found += of_schemas
-        if found:
-            rest = f" And {plural(len(found) - SHOWN, 'more finding')}." if len(found) > SHOWN else ""
-            raise ConfigError(
-                f"Nothing was restored, because of {plural(len(found), 'finding')}: {' '.join(found[:SHOWN])}{rest}",
-                code="restore.target",
-                config_path=RestoreKeys.must_be.name,
-                suggestion="Change the topics, or restore to others with"
-                f" {RestoreKeys.rename}; {RestoreKeys.must_be} and {RestoreKeys.accepted} allow what is meant to be.",
-            )
+
+    def notes(self, wanted: Mapping[str, Wanted], there: Mapping[str, TopicInfo]) -> list[str]:
+        """Sentences about topics that exist and may refuse records of the backup."""
+        found = []
+        for target, settings in self._settings(there).items():
+            original = wanted[target].original
+            allowed = int(settings.get(LARGEST) or 0)
+            largest = 0 if original is None else int(original.settings.get(LARGEST) or 0)
+            if allowed and largest > allowed:
+                found.append(
+                    f"{target} has {LARGEST}={allowed}, and {wanted[target].topic} had {largest} when it was backed up:"
+                    " the run fails if it comes to a record that is too large."
+                )
+        return found
 
     def create(self, missing: Mapping[str, Wanted]) -> list[str]:
         """Create topics like their originals, except for what would delete records; returns sentences about them."""
@@ -118,13 +125,25 @@ class Targets:
                 config_path=RestoreKeys.replication.name,
             )
             new_topics.wait_until_visible(self.admin, target)
-            notes.append(_told(target, one, original))
+            notes.append(_told(target, one) + ("" if one.chains else " The backup has no record of it."))
         shown, rest = notes[:SHOWN], notes[SHOWN:]
         return [*shown, *([f"{plural(len(rest), 'more topic')} were created in the same way."] if rest else [])]
 
     def retention_cuts(self, there: Mapping[str, TopicInfo]) -> dict[str, int]:
         """By topic, the timestamp before which records are deleted soon; 0: no record is."""
-        return {topic: _cut(found, self.now_ms) for topic, found in settings_of(self.admin, there).items()}
+        return {topic: _cut(found, self.now_ms) for topic, found in self._settings(there).items()}
+
+    def to_lift(self, there: Mapping[str, TopicInfo]) -> dict[str, dict[str, str]]:
+        """By topic the settings that would delete records meanwhile, if they are to be lifted."""
+        if not self.lifts:
+            return {}
+        found = {topic: what_deletes(now) for topic, now in settings_of(self.admin, there).items()}
+        return {topic: settings for topic, settings in found.items() if settings}
+
+    def _settings(self, there: Mapping[str, TopicInfo]) -> dict[str, dict[str, str]]:
+        """The settings of topics, as they are while records are restored."""
+        lifted = KEEPS_ALL if self.lifts else {}
+        return {topic: {**found, **lifted} for topic, found in settings_of(self.admin, there).items()}
 
     def _findings(
         self, target: str, wanted: Wanted, info: TopicInfo | None, settings: Mapping[str, str]
@@ -186,25 +205,56 @@ class Targets:
         if oldest < _cut(settings, self.now_ms) and RETENTION not in self.accepted:
             yield (
                 f"{target} has {RETENTION_MS}={settings[RETENTION_MS]}, and the backup has the timestamp {oldest}:"
-                f" Kafka deletes such records soon after they are restored. Set {RETENTION_MS}=-1 meanwhile, or"
+                f" Kafka deletes such records soon after they are restored. Set {RestoreKeys.lifts}=true, or"
                 f" {RestoreKeys.accepted}={RETENTION}."
             )
 
 
-def _told(target: str, wanted: Wanted, original: Mapping[str, str]) -> str:
+def _told(target: str, wanted: Wanted) -> str:
     """The sentence about a topic that was created."""
     made = f"Created {target} with {plural(wanted.partitions, 'partition')}"
     if wanted.original is None:
         source = "as many as the files of the backup show, because no document of the backup has the topic"
         held, after = ", ".join(f"{name}={value}" for name, value in OF_NEW_TOPIC.items()), "what the original had"
         return f"{made}, {source}, and with {held}, so that nothing is deleted. Set {after} when all is restored."
-    changed = {name: value for name, value in OF_NEW_TOPIC.items() if original.get(name, _DEFAULTS[name]) != value}
-    later = ", ".join(f"{name}={original.get(name, _DEFAULTS[name])}" for name in changed)
+    left_out = settings_after(wanted.original)
+    changed = {name: OF_NEW_TOPIC[name] for name in left_out}
+    later = ", ".join(f"{name}={value}" for name, value in left_out.items())
     like = f"{made} and the settings of {wanted.topic} when it was backed up"
     if not changed:
         return f"{like}."
     held = ", ".join(f"{name}={value}" for name, value in changed.items())
-    return f"{like}, but {held}, so that nothing is deleted. Set {later} when all is restored."
+    return (
+        f"{like}, but {held}, so that nothing is deleted. `airflow-connect restore settings` sets {later} when all is"
+        " restored."
+    )
+
+
+def refused(findings: Sequence[str]) -> ConfigError:
+    """The error that names everything that was found."""
+    rest = f" And {plural(len(findings) - SHOWN, 'more finding')}." if len(findings) > SHOWN else ""
+    return ConfigError(
+        f"Nothing was restored, because of {plural(len(findings), 'finding')}: {' '.join(findings[:SHOWN])}{rest}",
+        code="restore.target",
+        config_path=RestoreKeys.must_be.name,
+        suggestion="Change the topics, or restore to others with"
+        f" {RestoreKeys.rename}; {RestoreKeys.must_be} and {RestoreKeys.accepted} allow what is meant to be.",
+    )
+
+
+def what_deletes(settings: Mapping[str, str]) -> dict[str, str]:
+    """Those of a topic's settings that delete records."""
+    return {name: settings[name] for name, value in KEEPS_ALL.items() if settings.get(name, value) != value}
+
+
+def settings_after(original: TopicFacts | None) -> dict[str, str]:
+    """The settings that a topic was created without, and that its original has."""
+    settings = {} if original is None else original.settings
+    return {
+        name: settings.get(name, _DEFAULTS[name])
+        for name, value in OF_NEW_TOPIC.items()
+        if original is not None and settings.get(name, _DEFAULTS[name]) != value
+    }
 
 
 def _cut(settings: Mapping[str, str], now_ms: int) -> int:

@@ -16,6 +16,7 @@ from airflow_connect.connectors.restore.read.chain import ChainReader, FileReade
 from airflow_connect.connectors.restore.read.opening import Store
 from airflow_connect.connectors.restore.read.records import Records, holes
 from airflow_connect.connectors.restore.work import Chain, chains_of
+from airflow_connect.counting import agreeing, plural
 from airflow_connect.errors import DataError
 from airflow_connect.kafka.writing.header_names import first_unwritable
 from airflow_connect.kafka.writing.produced import name_of
@@ -64,7 +65,9 @@ class _Place:
         reader: of its files.
         pieces: that come next.
         largest_hole: offsets `[start, end)` that no file holds.
-        is_at_end: whether the point in time is reached up to which it is restored.
+        is_at_end: whether the point is reached up to which it is restored.
+        is_before_start: whether the point in time is still to come from which on it is restored.
+        passed_over: records before that point.
     """
 
     def __init__(self, chain: Chain, reader: FileReader) -> None:
@@ -73,7 +76,8 @@ class _Place:
         self.reader = ChainReader(chain, reader)
         self.pieces = self.reader.pieces()
         self.largest_hole = (0, 0)
-        self.is_at_end = False
+        self.is_at_end = self.is_before_start = False
+        self.passed_over = 0
 
     def begin_again(self, progress: Progress) -> None:
         """Read on after an error: an iterator that has failed looks as if it had ended."""
@@ -109,6 +113,7 @@ class RestoreTask(SourceTask):
             now = None if offset is None else Progress.of(offset)
             if now is not None and now.topic_id == chain.progress.topic_id and now.position > chain.progress.position:
                 place.begin_again(now)
+            place.is_before_start = typed.from_ms is not None and not place.chain.progress.passed
             self._left.append(place)
         self._left.reverse()
         self._piece: Piece | None = None
@@ -240,9 +245,7 @@ class RestoreTask(SourceTask):
             place = self._left[-1]
             tp = place.chain.topic_partition
             try:
-                piece = None if place.is_at_end else next(place.pieces, None)
-                piece = None if piece is None else self._until_time(place, piece)
-                self._piece = None if piece is None else self._writable(place, piece)
+                self._piece = self._next_piece(place)
             except DataError as error:
                 self.context.leave_out(f"{tp} of the backup from offset {place.chain.progress.position} on", error)
                 self._end_chain()
@@ -253,12 +256,59 @@ class RestoreTask(SourceTask):
             if self._piece is None:
                 self._end_chain()
 
+    def _next_piece(self, place: _Place) -> Piece | None:
+        """The next records of a chain that are restored; None: there are no more."""
+        while not place.is_at_end and (piece := next(place.pieces, None)) is not None:
+            begun = self._from_time(place, piece)
+            if begun is not None:
+                ended = self._until_offset(place, begun)
+                ended = None if ended is None else self._until_time(place, ended)
+                return None if ended is None else self._writable(place, ended)
+        return None
+
     def _end_chain(self) -> None:
         place = self._left.pop()
-        start, end = place.largest_hole
+        tp, (start, end) = place.chain.topic_partition, place.largest_hole
+        if place.is_before_start:
+            self.context.note(
+                f"{tp} of the backup has no record at {RestoreKeys.from_ms} or later:"
+                f" {plural(place.passed_over, 'record')} {agreeing(place.passed_over, 'are')} not restored."
+            )
         if end - start > TOLD_HOLE:
-            tp = place.chain.topic_partition
             self.context.note(f"The largest hole in the offsets of {tp} of the backup is [{start}, {end}).")
+
+    def _from_time(self, place: _Place, piece: Piece) -> Piece | None:
+        """The records of a piece from the first one of `restore.from.timestamp` or later on; None: there is none."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not place.is_before_start:
+            return piece
+        records, tp = piece.records, place.chain.topic_partition
+        is_late: Any = pc.greater_equal(records.columns["timestamp"], pa.scalar(self._typed.from_ms, pa.int64()))
+        count = _first_true(is_late) if is_late.true_count else len(records)
+        if count:
+            place.passed_over += count
+            position = int(records.offsets[count - 1]) + 1
+            progress = place.reader.progress_at(place.chain.progress, position, min(piece.first_open, position))
+            place.chain = place.chain._replace(progress=progress)
+        if count == len(records):
+            return None
+        place.is_before_start = False
+        self.context.note(
+            f"{tp} of the backup was restored from offset {records.offsets[count]} on, whose record is the first one at"
+            f" {RestoreKeys.from_ms} or later. Not restored: {plural(place.passed_over, 'record')} before it."
+        )
+        return piece._replace(records=records.slice(count, len(records)))
+
+    def _until_offset(self, place: _Place, piece: Piece) -> Piece | None:
+        """The records of a piece before the end of the chain; None: there is none."""
+        import numpy as np
+
+        end, records = place.chain.end, piece.records
+        if end < 0 or records.offsets[-1] < end:
+            return piece
+        return self._cut(place, piece, int(np.searchsorted(records.offsets, end)))
 
     def _until_time(self, place: _Place, piece: Piece) -> Piece | None:
         """The records of a piece before the first one of `restore.until.timestamp` or later; None: there is none."""
@@ -271,7 +321,7 @@ class RestoreTask(SourceTask):
         is_later: Any = pc.greater_equal(records.columns["timestamp"], pa.scalar(until, pa.int64()))
         if not is_later.true_count:
             return piece
-        count = int(pc.fill_null(is_later, pa.scalar(value=False)).to_numpy(zero_copy_only=False).argmax())
+        count = _first_true(is_later)
         tp = place.chain.topic_partition
         self.context.note(
             f"{tp} of the backup was restored up to offset {records.offsets[count]}, whose record is the first one at"
@@ -315,6 +365,14 @@ class RestoreTask(SourceTask):
             return piece
         columns = {**piece.records.columns, "timestamp": pc.if_else(is_good, stamps, pa.scalar(None, pa.int64()))}
         return piece._replace(records=Records(piece.records.offsets, columns))
+
+
+def _first_true(flags: Any) -> int:
+    """Index of the first true value, of which there is one; nulls are false."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return int(pc.fill_null(flags, pa.scalar(value=False)).to_numpy(zero_copy_only=False).argmax())
 
 
 def _bad_name(where: str, name: str) -> DataError:

@@ -27,6 +27,7 @@ class Chain(NamedTuple):
         before: files that begin earlier, and are restored.
         before_ms: the last modification of those.
         deletes_before_ms: records that are older are deleted by Kafka soon; 0: none.
+        end: offset of the first record that is not restored; -1: all are.
     """
 
     topic: str
@@ -36,6 +37,7 @@ class Chain(NamedTuple):
     before: int = 0
     before_ms: int = 0
     deletes_before_ms: int = 0
+    end: int = -1
 
     @property
     def topic_partition(self) -> TopicPartition:

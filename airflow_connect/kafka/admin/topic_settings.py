@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 
 from airflow_connect.errors import ConnectError
 from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, wait
@@ -39,3 +44,18 @@ def settings_of_topics(admin: Admin, topics: Iterable[str]) -> dict[str, dict[st
         else:
             found[resource.name] = {name: str(entry.value) for name, entry in configs.items()}
     return found
+
+
+def change(admin: Admin, topic: str, settings: Mapping[str, str]) -> None:
+    """Set some settings of a topic; the others stay (KIP-339).
+
+    Raises:
+        AccessError, ConfigError: Kafka refused.
+        UnavailableError: Kafka does not answer.
+    """
+    entries = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in settings.items()
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+    for future in admin.incremental_alter_configs([resource], request_timeout=API_TIMEOUT_S).values():
+        wait(future, f"changing the settings of topic {topic}")

@@ -174,7 +174,7 @@ class _Source(Kind):
             offsets = kafka.read_offsets()
             for partition, offset in kafka.changes_in_file(offsets):
                 offsets.record(partition, offset)
-            return SourceRun(configuration, ignore_events, None).plan_only(offsets, kafka.peek_kept())
+            return SourceRun(configuration, ignore_events, None).plan_only(kafka, offsets)
 
     def refuse_bounds(self) -> None:
         raise ConfigError(

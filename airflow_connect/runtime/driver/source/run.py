@@ -200,17 +200,18 @@ class SourceRun(RunInProgress):
                 " If they must not, stop the connector and set its offsets before the next run."
             )
 
-    def plan_only(self, offsets: SourceOffsets, kept: Mapping[str, Any]) -> Plan:
+    def plan_only(self, kafka: SourceSession, offsets: SourceOffsets) -> Plan:
         """The plan that a run would have now. No task will run.
 
         Args:
+            kafka: to look at the state and at topics.
             offsets: committed.
-            kept: the connector's document of the last run.
 
         Raises:
             ConnectError: the connector cannot configure its tasks.
         """
-        self._kept = kept
+        self._kept = kafka.peek_kept()
+        self._cluster_id, self._admin_settings = kafka.cluster_id, kafka.admin.settings
         with self._started(offsets, only_plans=True) as started:
             return self._plan(started, offsets)[0]
 

@@ -50,12 +50,12 @@ class StartedSource(Started):
 
     @property
     def cluster_id(self) -> str:
-        """Kafka's id of the cluster that records go to; "" if only a plan is shown."""
+        """Kafka's id of the cluster that records go to."""
         return self._run.cluster_id
 
     @property
     def admin_settings(self) -> Mapping[str, Any]:
-        """Settings of an admin client of that cluster; {} if only a plan is shown."""
+        """Settings of an admin client of that cluster."""
         return self._run.admin_settings()
 
     @property
