@@ -1,4 +1,4 @@
-"""The offsets of consumer groups in restored topics, as an Airflow task."""
+"""What follows a restore, as Airflow tasks: offsets of consumer groups, and settings of topics."""
 
 from __future__ import annotations
 
@@ -73,4 +73,52 @@ class RestoreGroupsOperator(ConnectorTask):
         return found.to_json()
 
 
-__all__ = ["RestoreGroupsOperator"]
+class RestoreSettingsOperator(ConnectorTask):
+    """Sets the settings of restored topics that would have deleted records meanwhile: those of their originals.
+
+    A topic that the restore has created gets what its original had; one whose retention was lifted
+    (`target.retention.lifted=true`) gets what it had before. The task may be repeated.
+
+    Args:
+        dry_run: only return the settings.
+        kwargs: as for `SetOffsetsOperator`; the configuration is that of the restore source.
+
+    Returns (XCom):
+        `topics`, each with `topic`, `settings`, `before`, `deletedSoon`, `isDone` and `failure` (None).
+
+    Raises (when it runs):
+        AirflowFailException: Kafka would delete restored records soon, and `accept.loss=retention` is not set; a topic
+            was deleted or recreated (other topics are set nevertheless); the connector is no restore source.
+        UnavailableError: a server does not answer; `retries` apply.
+    """
+
+    def __init__(self, *, dry_run: bool = False, **kwargs: Any) -> None:
+        """Keep the arguments."""
+        super().__init__(**kwargs)
+        self.only_shows = dry_run
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Set the settings."""
+        from airflow_connect.runtime.driver.offsets.restored_settings import restore_settings
+
+        with self.failing_for_airflow():
+            spec = self.arguments().run_spec()
+        redact = redactor_of(spec)
+        with self.failing_for_airflow(spec):
+            found = restore_settings(spec, only_shows=self.only_shows)
+            for one in found:
+                settings = ", ".join(f"{name}={value}" for name, value in one.settings.items())
+                state = "it has them" if one.is_done else "not set"
+                self.log.info("%s: %s; %s.", one.topic, settings, state)
+                if one.deleted_soon:
+                    what = plural(one.deleted_soon, "record")
+                    self.log.warning("%s: Kafka deletes %s soon, because they are older.", one.topic, what)
+            failures = [one.failure for one in found if one.failure is not None]
+            for error in failures[1:]:
+                self.log_failure(error.to_json(), redact)
+            if failures:
+                raise failures[0]
+        return {"topics": [one.to_json() for one in found]}
+
+
+__all__ = ["RestoreGroupsOperator", "RestoreSettingsOperator"]

@@ -131,7 +131,7 @@ class Targets:
 
     def retention_cuts(self, there: Mapping[str, TopicInfo]) -> dict[str, int]:
         """By topic, the timestamp before which records are deleted soon; 0: no record is."""
-        return {topic: _cut(found, self.now_ms) for topic, found in self._settings(there).items()}
+        return {topic: deletes_before(found, self.now_ms) for topic, found in self._settings(there).items()}
 
     def to_lift(self, there: Mapping[str, TopicInfo]) -> dict[str, dict[str, str]]:
         """By topic the settings that would delete records meanwhile, if they are to be lifted."""
@@ -202,7 +202,7 @@ class Targets:
         before = int(settings.get(BEFORE_MAX) or 0)
         if before and self.now_ms - oldest > before and settings.get(TIMESTAMP_TYPE) != "LogAppendTime":
             yield f"{target} has {BEFORE_MAX}={before}, and the backup has the timestamp {oldest}, which it refuses."
-        if oldest < _cut(settings, self.now_ms) and RETENTION not in self.accepted:
+        if oldest < deletes_before(settings, self.now_ms) and RETENTION not in self.accepted:
             yield (
                 f"{target} has {RETENTION_MS}={settings[RETENTION_MS]}, and the backup has the timestamp {oldest}:"
                 f" Kafka deletes such records soon after they are restored. Set {RestoreKeys.lifts}=true, or"
@@ -257,7 +257,8 @@ def settings_after(original: TopicFacts | None) -> dict[str, str]:
     }
 
 
-def _cut(settings: Mapping[str, str], now_ms: int) -> int:
+def deletes_before(settings: Mapping[str, str], now_ms: int) -> int:
+    """The timestamp before which a topic with these settings deletes records soon; 0: it deletes none by time."""
     retention = int(settings.get(RETENTION_MS) or -1)
     deletes = "delete" in settings.get("cleanup.policy", "")
     return now_ms - retention if deletes and retention >= 0 and settings.get(TIMESTAMP_TYPE) == "CreateTime" else 0

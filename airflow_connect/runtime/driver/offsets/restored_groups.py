@@ -9,6 +9,7 @@ from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.driver.source.configuration import SourceConfiguration
 
 if TYPE_CHECKING:
+    from airflow_connect.connectors.restore.connector import RestoreConnector
     from airflow_connect.connectors.restore.documents import Documents, RunDocument
     from airflow_connect.connectors.restore.groups.step import GroupOffsets
     from airflow_connect.runtime.spec import RunSpec
@@ -43,22 +44,14 @@ def restore_groups(spec: RunSpec, choice: GroupChoice) -> GroupOffsets:
         DataError: a topic holds other records than the backup, or a file cannot be read.
         ConnectError: Kafka or the store refused, or does not answer.
     """
-    from airflow_connect.connectors.restore.connector import RestoreConnector
     from airflow_connect.connectors.restore.documents import Documents
     from airflow_connect.connectors.restore.groups.step import apply, translate
     from airflow_connect.java.patterns.compiled import compile_java_pattern
     from airflow_connect.runtime.driver.source.kafka_session import SourceSession
 
     configuration = SourceConfiguration.from_spec(spec)
-    if not issubclass(configuration.connector_class, RestoreConnector):
-        raise ConfigError(
-            f"{configuration.name} does not restore a backup.",
-            code="restore.no_restore",
-            config_path="connector.class",
-            suggestion="Name the configuration with which the topics were restored.",
-        )
+    connector = restore_connector(configuration)
     pattern = compile_java_pattern(choice.groups) if choice.groups else None
-    connector = configuration.connector_class()
     with configuration.references.hiding_errors(), SourceSession(configuration) as kafka:
         try:
             raw = configuration.resolved.connector.raw
@@ -80,6 +73,24 @@ def restore_groups(spec: RunSpec, choice: GroupChoice) -> GroupOffsets:
             connector.stop()
 
 
+def restore_connector(configuration: SourceConfiguration) -> RestoreConnector:
+    """The connector of a restore, not started.
+
+    Raises:
+        ConfigError: it is another one.
+    """
+    from airflow_connect.connectors.restore.connector import RestoreConnector
+
+    if not issubclass(configuration.connector_class, RestoreConnector):
+        raise ConfigError(
+            f"{configuration.name} does not restore a backup.",
+            code="restore.no_restore",
+            config_path="connector.class",
+            suggestion="Name the configuration with which the topics were restored.",
+        )
+    return configuration.connector_class()
+
+
 def _document(documents: Documents, run_id: str, root: str) -> RunDocument:
     for document in documents:
         if not run_id or document.name.rpartition("/")[2] == f"{run_id}.json":
@@ -93,4 +104,4 @@ def _document(documents: Documents, run_id: str, root: str) -> RunDocument:
     )
 
 
-__all__ = ["GroupChoice", "restore_groups"]
+__all__ = ["GroupChoice", "restore_connector", "restore_groups"]

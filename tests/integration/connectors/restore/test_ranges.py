@@ -20,7 +20,8 @@ def restore(kafka: Any, tmp_path: Path, unique_name: str) -> Restore:
     for partition in range(2):
         for first in (0, 10, 20):
             records = [
-                record(n, b"%d" % n, partition=partition, timestamp=TIME_MS + n * 1000) for n in range(first, first + 10)
+                record(n, b"%d" % n, partition=partition, timestamp=TIME_MS + n * 1000)
+                for n in range(first, first + 10)
             ]
             write_file(tmp_path / "topics", records)
     config = {"connector.class": LOCAL_SOURCE, "store.url": str(tmp_path), "format.class": "ParquetFormat"}
