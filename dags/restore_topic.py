@@ -12,7 +12,7 @@ from airflow.sdk import DAG, Param, task
 
 from airflow_connect.hooks.connect import ConnectHook
 from airflow_connect.operators.connector import ConnectorOperator
-from airflow_connect.operators.restore import RestoreGroupsOperator
+from airflow_connect.operators.restore import RestoreGroupsOperator, RestoreSettingsOperator
 
 CONNECTIONS = {"kafka_conn_id": "kafka_default", "aws_conn_id": "aws_default"}
 RESTORE = {
@@ -52,6 +52,12 @@ with DAG(
             title="Their offsets as in run",
             description="Run id of the backup, of a document below topics/+runs. Empty: the newest.",
         ),
+        "settings_back": Param(
+            False,
+            type="boolean",
+            title="Set retention back",
+            description="The topic gets the retention and compaction of its original, once everything is restored.",
+        ),
         "only_plan": Param(True, type="boolean", title="Only plan"),
     },
     tags=["kafka", "s3", "backup"],
@@ -70,6 +76,11 @@ with DAG(
         """Skip what follows if the form names no groups."""
         return bool((params or {})["groups"])
 
+    @task.short_circuit
+    def wants_settings(params: dict[str, Any] | None = None) -> bool:
+        """Skip what follows unless the form asks for it."""
+        return bool((params or {})["settings_back"])
+
     restore = ConnectorOperator(
         task_id="restore", config=RESTORE, retries=3, retry_delay=timedelta(minutes=1), **CONNECTIONS
     )
@@ -80,5 +91,8 @@ with DAG(
         document="{{ params.document }}",
         **CONNECTIONS,
     )
-    plan(config=RESTORE) >> restore >> wants_groups() >> set_groups
+    set_settings = RestoreSettingsOperator(task_id="set_settings", config=RESTORE, **CONNECTIONS)
+    plan(config=RESTORE) >> restore
+    restore >> wants_groups() >> set_groups
+    restore >> wants_settings() >> set_settings
 # [END howto]

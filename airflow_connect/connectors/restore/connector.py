@@ -28,7 +28,7 @@ from airflow_connect.connectors.restore.ranges import Ranges, first_to_read
 from airflow_connect.connectors.restore.read.chain import FileReader
 from airflow_connect.connectors.restore.read.opening import Store
 from airflow_connect.connectors.restore.read.records import NO_BACKUP
-from airflow_connect.connectors.restore.remembered import Remembered
+from airflow_connect.connectors.restore.remembered import text_of
 from airflow_connect.connectors.restore.target import KEEPS_ALL, Targets, Wanted, refused, settings_after
 from airflow_connect.connectors.restore.task import RestoreTask
 from airflow_connect.connectors.restore.work import Chain, chains_of, divided, task_config
@@ -52,12 +52,12 @@ class Prepared(NamedTuple):
     Attributes:
         targets: by topic its id, and the timestamp before which Kafka deletes records soon.
         to_lift: by topic the settings that would delete records meanwhile.
-        remembered: what topics get when all is restored.
+        later: by topic what it gets when all is restored, as `Progress` keeps it.
     """
 
     targets: Mapping[str, tuple[str, int]]
     to_lift: Mapping[str, Mapping[str, str]]
-    remembered: Sequence[Remembered]
+    later: Mapping[str, str]
 
 
 class RestoreConnector(SourceConnector):
@@ -96,12 +96,11 @@ class RestoreConnector(SourceConnector):
         backup = self._listed()
         chains, oldest = self._readable(self._left(backup, known))
         prepared = self._prepared(self._wanted(backup, chains, known, oldest))
-        self._planned = self._claimed(chains, prepared.targets)
+        self._planned = self._claimed(chains, prepared)
         self._to_lift = prepared.to_lift
-        root = self._typed.root
         return [
-            *((partition_of(root, chain.topic_partition), chain.progress.to_offset()) for chain in self._planned),
-            *(one.entry(root) for one in prepared.remembered),
+            (partition_of(self._typed.root, chain.topic_partition), chain.progress.to_offset())
+            for chain in self._planned
         ]
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
@@ -281,12 +280,11 @@ class RestoreConnector(SourceConnector):
             missing |= self._without_records(wanted, targets.names())
             for note in (*targets.notes(wanted, there), *targets.create(missing)):
                 self.context.note(note)
-            there = targets.existing({**wanted, **missing})
+            there = targets.existing(wanted)
             cuts, to_lift = targets.retention_cuts(there), targets.to_lift(there)
             later = {target: settings_after(one.original) for target, one in missing.items()} | to_lift
-            kept = [Remembered(target, there[target].topic_id, later[target]) for target in sorted(later)]
             found = {target: (info.topic_id, cuts[target]) for target, info in there.items()}
-            return Prepared(found, to_lift, [one for one in kept if one.settings])
+            return Prepared(found, to_lift, {target: text_of(settings) for target, settings in later.items()})
 
     def _lift(self) -> None:
         """Keep everything in topics that exist: what they had is committed by now."""
@@ -369,12 +367,14 @@ class RestoreConnector(SourceConnector):
                 oldest[tp] = stamp if from_ms is None else max(stamp, from_ms)
         return found, oldest
 
-    def _claimed(self, chains: Sequence[Chain], targets: Mapping[str, tuple[str, int]]) -> list[Chain]:
+    def _claimed(self, chains: Sequence[Chain], prepared: Prepared) -> list[Chain]:
         found = []
         for chain in chains:
             target = self._typed.target_of(chain.topic)
-            topic_id, cut = targets[target]
-            progress = chain.progress.after(target=target, topic_id=topic_id, run=self.context.run_id)
+            topic_id, cut = prepared.targets[target]
+            before = chain.progress.later if chain.progress.topic_id == topic_id else ""
+            later = prepared.later.get(target) or before
+            progress = chain.progress.after(target=target, topic_id=topic_id, run=self.context.run_id, later=later)
             found.append(chain._replace(progress=progress, deletes_before_ms=cut))
         return found
 

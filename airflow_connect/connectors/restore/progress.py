@@ -39,6 +39,7 @@ class Progress:
         target: topic that records go to.
         topic_id: its id.
         run: that has written this.
+        later: settings that the topic gets when all is restored, see `remembered`.
     """
 
     position: int
@@ -51,6 +52,7 @@ class Progress:
     target: str = ""
     topic_id: str = ""
     run: str = ""
+    later: str = ""
 
     def to_offset(self) -> dict[str, Any]:
         """The source offset."""
@@ -68,6 +70,7 @@ class Progress:
             OffsetError: it has another form.
         """
         kinds = {one.name: int if one.type == "int" else str for one in fields(cls)}
+        offset = {"later": "", **offset}  # offsets of the first builds do not have it
         is_right = set(offset) == set(kinds) and all(type(offset[name]) is kind for name, kind in kinds.items())
         if not is_right or not 0 <= offset["first_open"] <= offset["position"]:
             raise OffsetError(

@@ -1,4 +1,4 @@
-"""What topics get back when all is restored: kept beside the offsets, because it must outlive a run that dies.
+"""What topics get back when all is restored: kept in the offsets, because it must outlive a run that dies.
 
 It is written in the transaction that claims the topics, before a setting is changed.
 """
@@ -6,14 +6,11 @@ It is written in the transaction that claims the topics, before a setting is cha
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from airflow_connect.api.source import SourceOffset, SourcePartition
-from airflow_connect.connectors.restore.progress import BACKUP
+from airflow_connect.connectors.restore.progress import Progress
 from airflow_connect.errors import OffsetError
-
-TARGET, TOPIC_ID, SETTINGS = "target", "topic_id", "settings"
 
 
 class Remembered(NamedTuple):
@@ -29,27 +26,28 @@ class Remembered(NamedTuple):
     topic_id: str
     settings: Mapping[str, str]
 
-    def entry(self, root: str) -> tuple[SourcePartition, SourceOffset]:
-        """A source partition of its own, and its offset: values of offsets are numbers and texts."""
-        text = json.dumps(dict(self.settings), sort_keys=True)
-        return {BACKUP: root, TARGET: self.topic}, {TOPIC_ID: self.topic_id, SETTINGS: text}
+
+def text_of(settings: Mapping[str, str]) -> str:
+    """The form in an offset, whose values are numbers and texts."""
+    return json.dumps(dict(settings), sort_keys=True) if settings else ""
 
 
-def remembered(root: str, offsets: Iterable[tuple[SourcePartition, SourceOffset]]) -> Iterator[Remembered]:
-    """What is kept for the topics of a backup.
+def remembered(progresses: Iterable[Progress]) -> list[Remembered]:
+    """What is kept, by topic: the newest run that has kept something for a topic counts.
 
     Raises:
-        OffsetError: an entry has another form.
+        OffsetError: something else is kept there.
     """
-    for partition, offset in offsets:
-        if set(partition) != {BACKUP, TARGET} or partition[BACKUP] != root:
-            continue
-        try:
-            settings = {str(name): str(value) for name, value in json.loads(offset[SETTINGS]).items()}
-            yield Remembered(str(partition[TARGET]), str(offset[TOPIC_ID]), settings)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise OffsetError(
-                f"{dict(offset)} is not what a restore keeps for topic {partition[TARGET]}.",
-                code="restore.offset",
-                suggestion="Delete this offset, and set the settings of the topic by hand.",
-            ) from error
+    found = {one.target: one for one in sorted(progresses, key=lambda one: one.run) if one.later}
+    return [Remembered(topic, one.topic_id, _settings(topic, one.later)) for topic, one in sorted(found.items())]
+
+
+def _settings(topic: str, text: str) -> dict[str, str]:
+    try:
+        return {str(name): str(value) for name, value in json.loads(text).items()}
+    except (ValueError, AttributeError) as error:
+        raise OffsetError(
+            f"{text!r} is not what a restore keeps of the settings of {topic}.",
+            code="restore.offset",
+            suggestion="Set the settings of the topic by hand.",
+        ) from error

@@ -121,11 +121,11 @@ class Targets:
                 target,
                 one.partitions,
                 replicas,
-                {**original, **OF_NEW_TOPIC},
+                {**original, **(OF_NEW_TOPIC if one.chains else {})},
                 config_path=RestoreKeys.replication.name,
             )
             new_topics.wait_until_visible(self.admin, target)
-            notes.append(_told(target, one) + ("" if one.chains else " The backup has no record of it."))
+            notes.append(_told(target, one))
         shown, rest = notes[:SHOWN], notes[SHOWN:]
         return [*shown, *([f"{plural(len(rest), 'more topic')} were created in the same way."] if rest else [])]
 
@@ -221,6 +221,8 @@ def _told(target: str, wanted: Wanted) -> str:
     changed = {name: OF_NEW_TOPIC[name] for name in left_out}
     later = ", ".join(f"{name}={value}" for name, value in left_out.items())
     like = f"{made} and the settings of {wanted.topic} when it was backed up"
+    if not wanted.chains:
+        return f"{like}. The backup has no record of it."
     if not changed:
         return f"{like}."
     held = ", ".join(f"{name}={value}" for name, value in changed.items())

@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark_classes")]
 PROJECT = Path(__file__).parents[3]
 BACK_UP, RESTORE = ((PROJECT / f"docs/how-to/{name}.md").read_text() for name in ("back-up-topics", "restore-a-topic"))
 ONE_BROKER = {f"{topic}.storage.replication.factor": "1" for topic in ("runs", "offset", "config")}
+RETENTION_MS = "315360000000"
 AT_TEN = "2023-11-14T22:13:30Z"
 """Ten seconds after the first record."""
 
@@ -86,7 +87,7 @@ def cluster(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Cluster]:
     """A topic with records of 20 seconds, a gap in its offsets, tombstones and headers."""
-    topic = make_topic(2)
+    topic = make_topic(2, {"retention.ms": RETENTION_MS})
     headers = [("n", b"1"), ("n", None), ("n", b"")]
     produce.transaction(topic, [(0, b"k", b"aborted", TIME_MS, [])], "abort")
     produce(topic, [(n % 2, b"%d" % n, b"v%d" % n if n % 5 else None, TIME_MS + n * 1000, headers) for n in range(20)])
@@ -184,25 +185,29 @@ def test_form_plans_restores_up_to_a_time_sets_groups_and_continues(
     document = xcom(backup, "back_up")["run_id"]
 
     planned = states(cluster.run("restore_topic.py", **form))
-    assert planned == {"plan": "success", "restore": "skipped", "wants_groups": "skipped", "set_groups": "skipped"}
+    later = ("restore", "wants_groups", "set_groups", "wants_settings", "set_settings")
+    assert planned == {"plan": "success", **dict.fromkeys(later, "skipped")}
     assert "To restore: 2 files of 2 partitions" in "".join(capfd.readouterr())
     assert cluster.topics() == {cluster.topic}
 
     first = states(cluster.run("restore_topic.py", **form, only_plan=False))
-    assert first == {**planned, "restore": "success", "wants_groups": "success"}
+    assert first == {**planned, **dict.fromkeys(("restore", "wants_groups", "wants_settings"), "success")}
     bootstrap = cluster.kafka.bootstrap
     originals = stored(bootstrap, cluster.topic)
     assert stored(bootstrap, restored) == [one for one in originals if one.timestamp < TIME_MS + 10_000]
-    assert "Set retention.ms=604800000 when all is restored." in "".join(capfd.readouterr())
+    told = f"`airflow-connect restore settings` sets retention.ms={RETENTION_MS} when all is restored."
+    assert told in "".join(capfd.readouterr())
+    assert cluster.retention_ms(restored) == "-1"
 
     without_spark()
     rest = {**form, "until": None, "only_plan": False, "groups": f"{cluster.topic}-.*", "document": document}
     last = cluster.run("restore_topic.py", **rest)
-    assert set(states(last).values()) == {"success"}, "".join(capfd.readouterr())[-9_000:]
+    done = {**dict.fromkeys(states(last), "success"), "set_settings": "skipped"}
+    assert states(last) == done, "".join(capfd.readouterr())[-9_000:]
     assert stored(bootstrap, restored) == originals
-    told = xcom(last, "set_groups")
-    assert told["document"].endswith(f"{document}.json") and told["writtenMs"] > TIME_MS
-    (offset,) = told["offsets"]
+    groups = xcom(last, "set_groups")
+    assert groups["document"].endswith(f"{document}.json") and groups["writtenMs"] > TIME_MS
+    (offset,) = groups["offsets"]
     assert offset["isDone"] and cluster.group(restored) == offset["newOffset"]
 
     cluster.group(restored, 1)
@@ -211,7 +216,6 @@ def test_form_plans_restores_up_to_a_time_sets_groups_and_continues(
     assert "overwrite=True of RestoreGroupsOperator" in "".join(capfd.readouterr())
     assert cluster.group(restored) == 1
 
-    assert cluster.retention_ms(restored) == "-1"
-    (script,) = blocks(RESTORE, "python set-back")
-    exec(script.replace("broker:9092", bootstrap).replace("restored-orders", restored), {})
-    assert cluster.retention_ms(restored) == "604800000"
+    settings = cluster.run("restore_topic.py", **{**rest, "groups": "", "settings_back": True})
+    assert states(settings)["set_settings"] == "success", "".join(capfd.readouterr())[-9_000:]
+    assert cluster.retention_ms(restored) == RETENTION_MS

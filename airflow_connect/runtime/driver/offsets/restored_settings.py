@@ -27,6 +27,7 @@ def restore_settings(spec: RunSpec, *, only_shows: bool = False) -> list[TopicSe
         ConfigError: the connector is no restore.
         ConnectError: Kafka refused, or does not answer.
     """
+    from airflow_connect.connectors.restore.progress import Progress, topic_partition_of
     from airflow_connect.connectors.restore.put_back import PutBack
     from airflow_connect.connectors.restore.remembered import remembered
     from airflow_connect.runtime.driver.source.kafka_session import SourceSession
@@ -35,7 +36,8 @@ def restore_settings(spec: RunSpec, *, only_shows: bool = False) -> list[TopicSe
     connector = restore_connector(configuration)
     with configuration.references.hiding_errors(), SourceSession(configuration) as kafka:
         typed = connector.read_config(configuration.resolved.connector.raw)
-        wanted = list(remembered(typed.root, kafka.read_offsets().items()))
+        offsets = kafka.read_offsets().items()
+        wanted = remembered(Progress.of(at) for of, at in offsets if topic_partition_of(typed.root, of) is not None)
         put_back = PutBack(kafka.admin, typed.accepted, int(time.time() * 1000), only_shows)
         return put_back.of(wanted)
 

@@ -36,7 +36,7 @@ def test_topic_is_created_like_its_original(kafka: Any, make_topic: Any, produce
     assert (facts.partitions, facts.settings["max.message.bytes"]) == (4, "2000000")
     assert (facts.settings["cleanup.policy"], facts.settings["retention.ms"]) == ("delete", "-1")
     (note,) = (note for note in report.notes if note.startswith(f"Created {target}"))
-    assert note.endswith("Set retention.ms=3600000, cleanup.policy=compact when all is restored.")
+    assert note.endswith("settings` sets retention.ms=3600000, cleanup.policy=compact when all is restored.")
     assert not [note for note in report.notes if "with other names" in note or "+runs" in note]
 
 

@@ -113,6 +113,21 @@ def test_offset_ahead_of_what_is_restored_ends_there(kafka: Any, copied: Any, pr
     assert next_values(kafka.bootstrap, group, target, 1, 1) == [b"later"]
 
 
+def test_groups_of_a_part_of_the_backup(kafka: Any, copied: Any, tmp_path: Path) -> None:
+    topic, before, after = copied.topic, f"{copied.topic}-before", f"{copied.topic}-after"
+    commit(kafka.bootstrap, before, topic, 1, 0)
+    commit(kafka.bootstrap, after, topic, 1, 2)
+    copied.run()
+    restore = restore_of(copied, f"{topic}-restored", **{"restore.from.offsets": f"{topic}:1:1"})
+    restore.run()
+
+    code, _ = Groups(restore, tmp_path).run()
+
+    assert code == 0
+    assert next_values(kafka.bootstrap, before, restore.target, 1, 2) == [b"w1", b"w2"]
+    assert next_values(kafka.bootstrap, after, restore.target, 1, 1) == [b"w2"]
+
+
 def test_group_that_has_other_offsets_is_kept_unless_allowed(kafka: Any, copied: Any, tmp_path: Path) -> None:
     topic, group = copied.topic, f"{copied.topic}-group"
     target = f"{topic}-restored"

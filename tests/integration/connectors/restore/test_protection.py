@@ -172,7 +172,7 @@ def test_customers_key_is_sent_with_every_read(
     forward = S3Interceptor(upstream=s3.endpoint_url)
 
     def keep(request: Any, ask: Any) -> None:
-        if request.method == "GET" and request.path.endswith(".parquet"):
+        if request.method == "GET" and request.path.endswith((".parquet", ".json")):
             prefix = "x-amz-server-side-encryption-customer-"
             seen.append({n.removeprefix(prefix) for n in map(str.lower, request.headers) if n.startswith(prefix)})
 
