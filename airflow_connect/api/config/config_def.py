@@ -247,6 +247,13 @@ class ConfigDef:
         self._unused.append(UnusedBeside(frozenset(names), *beside, reason))
         return self
 
+    def is_unused(self, name: str, raw: Mapping[str, str]) -> bool:
+        """Whether a key would have no effect in a configuration, because of another key (`define_unused`)."""
+        return any(
+            name in unused.names and raw.get(unused.key, "").strip().lower() == unused.value.lower()
+            for unused in self._unused
+        )
+
     def include(self, other: ConfigDef) -> Self:
         """Add everything that `other` defines."""
         self.define(*other.keys.values()).define_family(*other.families)

@@ -14,10 +14,13 @@ from airflow_connect.config.keys import sink as sink_keys
 from airflow_connect.config.keys.source import source_keys, with_topic_creation
 from airflow_connect.config.keys.transforms import with_chain
 from airflow_connect.config.resolved.client_layers import consumer_group
-from airflow_connect.config.resolved.sink import ConverterConfig, SinkConnectorConfig, effective_converter
+from airflow_connect.config.resolved.sink import ConverterConfig, SinkConnectorConfig, converter_of, effective_converter
 from airflow_connect.config.resolved.worker import WorkerConfig
 from airflow_connect.documentation import page_url
 from airflow_connect.errors import ConfigError, ConnectError
+
+_KEEPS_BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+"""Stands in where a configuration uses no converter, and none is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +111,24 @@ def load_connector_config(
     Raises:
         ConfigError: names every wrong key of the connector, else of the worker, else of their combination.
     """
-    connector = SinkConnectorConfig.from_config(raw, definition or connector_definition(raw))
+    known = definition or connector_definition(raw)
+    connector = SinkConnectorConfig.from_config(raw, known)
     worker = WorkerConfig.from_properties(worker_raw)
     group = consumer_group(worker_raw, raw, connector.name)
     check_overrides(connector, worker, group)
+
+    def converter(key: str, own: ConverterConfig | None, of_worker: ConverterConfig | None) -> ConverterConfig:
+        if own is None and of_worker is None and known.is_unused(key, connector.raw):
+            own = converter_of(connector.raw, {key: _KEEPS_BYTES}, key)
+        return effective_converter(
+            key, own, of_worker, f"for plain JSON use JsonConverter with {key}.schemas.enable=false"
+        )
+
     return ResolvedConfig(
         connector=connector,
         worker=worker,
-        key_converter=_converter(sink_keys.KEY_CONVERTER, connector.key_converter, worker.key_converter),
-        value_converter=_converter(sink_keys.VALUE_CONVERTER, connector.value_converter, worker.value_converter),
+        key_converter=converter(sink_keys.KEY_CONVERTER, connector.key_converter, worker.key_converter),
+        value_converter=converter(sink_keys.VALUE_CONVERTER, connector.value_converter, worker.value_converter),
         header_converter=connector.header_converter or worker.header_converter,
         consumer_group=group,
         transactional_id=f"{worker.group_id}-{connector.name}",
@@ -154,10 +166,6 @@ def check_overrides(connector: SinkConnectorConfig, worker: WorkerConfig, group:
             suggestion="Give the connector a name of ASCII characters, or set consumer.override.group.id to one.",
             config_path="consumer.override.group.id",
         )
-
-
-def _converter(key: str, own: ConverterConfig | None, worker: ConverterConfig | None) -> ConverterConfig:
-    return effective_converter(key, own, worker, f"for plain JSON use JsonConverter with {key}.schemas.enable=false")
 
 
 def _notes(connector: SinkConnectorConfig, worker: WorkerConfig) -> tuple[str, ...]:

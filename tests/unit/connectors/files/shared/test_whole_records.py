@@ -19,6 +19,7 @@ from airflow_connect.api.record import (
     KafkaRecord,
 )
 from airflow_connect.api.whole_record import WHOLE_RECORD, whole_record
+from airflow_connect.config.resolved.loading import load_connector_config
 from airflow_connect.connectors.files.s3.config import S3SinkConfig
 from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.formats.avro import AvroFormat
@@ -142,3 +143,21 @@ def test_converters_have_no_effect() -> None:
     config = {**S3["parquet"], "flush.size": "1", "store.kafka.records": "true", "value.converter": "JsonConverter"}
     outcome, in_columns = copy(config, [[KafkaRecord("t", 0, 0, b"k", b"not JSON", NOW_MS)]], columnar=True)
     assert (outcome.error, in_columns) == ("", 1)
+
+
+def test_no_converter_needs_to_be_set() -> None:
+    config = {
+        "name": "backup",
+        "topics": "t",
+        **S3["parquet"],
+        "connector.class": "io.confluent.connect.s3.S3SinkConnector",
+        "s3.bucket.name": "backups",
+        "storage.class": "io.confluent.connect.s3.storage.S3Storage",
+        "flush.size": "1",
+    }
+    worker = {"bootstrap.servers": "kafka:9092", "group.id": "workers"}
+    with pytest.raises(ConfigError, match=r"key\.converter"):
+        load_connector_config(config, worker)
+    resolved = load_connector_config({**config, "store.kafka.records": "true"}, worker)
+    names = {resolved.key_converter.plugin.name, resolved.value_converter.plugin.name}
+    assert names == {"org.apache.kafka.connect.converters.ByteArrayConverter"}
