@@ -85,7 +85,6 @@ class AvroBlocks:
         if codec not in _CODECS:
             raise ValueError(f"the codec {codec} is unknown")
         self._decompress = _CODECS[codec]
-        self._parsed = fastavro.parse_schema(self.schema)
 
     def __iter__(self) -> Iterator[list[dict[str, Any]]]:
         """The records of each block.
@@ -93,15 +92,26 @@ class AvroBlocks:
         Raises:
             ValueError, EOFError: a block is damaged, or cut off.
         """
-        while self._file.peek(1):
-            count, size = self._long(), self._long()
-            data = io.BytesIO(self._decompress(self._exactly(size)))
-            if self._exactly(SYNC_BYTES) != self._sync:
-                raise ValueError("a block does not end with the mark of its file")
-            rows: list[Any] = [fastavro.schemaless_reader(data, self._parsed, None) for _ in range(count)]
+        parsed: Any = fastavro.parse_schema(self.schema)
+        for count, packed in self.packed():
+            data = io.BytesIO(packed)
+            rows: list[Any] = [fastavro.schemaless_reader(data, parsed, None) for _ in range(count)]
             if data.read(1):
                 raise ValueError("a block holds more than its records")
             yield rows
+
+    def packed(self) -> Iterator[tuple[int, bytes]]:
+        """The number of records and the bytes of each block, decompressed.
+
+        Raises:
+            ValueError, EOFError: a block is damaged, or cut off.
+        """
+        while self._file.peek(1):
+            count, size = self._long(), self._long()
+            data = self._decompress(self._exactly(size))
+            if self._exactly(SYNC_BYTES) != self._sync:
+                raise ValueError("a block does not end with the mark of its file")
+            yield count, data
 
     def _long(self) -> int:
         value = shift = 0

@@ -1,0 +1,186 @@
+"""Columns of Parquet and ORC files as Connect values: the inverse of `airflow_connect.formats.columnar.arrow_schema`.
+
+Files that other programs have written may have more types; those that Connect does not have become the next wider one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.orc as orc
+import pyarrow.parquet as pq
+
+from airflow_connect.api.schema import (
+    DATE,
+    DECIMAL,
+    DECIMAL_SCALE,
+    TIME,
+    TIMESTAMP,
+    Field,
+    Schema,
+    Type,
+)
+from airflow_connect.connectors.restore.read.records import FIELDS
+from airflow_connect.connectors.restore.values.batches import INTEGERS, MILLISECONDS, Values, WholeRecordsError
+
+ROWS_AT_ONCE = 20_000
+_SIMPLE: tuple[tuple[Any, Type, Any], ...] = (
+    (pa.types.is_boolean, Type.BOOLEAN, pa.bool_()),
+    (pa.types.is_int8, Type.INT8, pa.int8()),
+    (pa.types.is_int16, Type.INT16, pa.int16()),
+    (pa.types.is_uint8, Type.INT16, pa.int16()),
+    (pa.types.is_int32, Type.INT32, pa.int32()),
+    (pa.types.is_uint16, Type.INT32, pa.int32()),
+    (pa.types.is_int64, Type.INT64, pa.int64()),
+    (pa.types.is_uint32, Type.INT64, pa.int64()),
+    (pa.types.is_float16, Type.FLOAT32, pa.float32()),
+    (pa.types.is_float32, Type.FLOAT32, pa.float32()),
+    (pa.types.is_float64, Type.FLOAT64, pa.float64()),
+    (pa.types.is_string, Type.STRING, pa.string()),
+    (pa.types.is_large_string, Type.STRING, pa.string()),
+    (pa.types.is_string_view, Type.STRING, pa.string()),
+    (pa.types.is_binary, Type.BYTES, pa.binary()),
+    (pa.types.is_large_binary, Type.BYTES, pa.binary()),
+    (pa.types.is_binary_view, Type.BYTES, pa.binary()),
+    (pa.types.is_fixed_size_binary, Type.BYTES, pa.binary()),
+    (pa.types.is_null, Type.STRING, pa.string()),
+)
+
+
+class ParquetReader:
+    """Reads a Parquet file, a row group at a time."""
+
+    def __init__(self, content: Any, timestamps: str) -> None:
+        """Read the footer."""
+        self._file = pq.ParquetFile(content, pre_buffer=True)
+        self._types = _Types(self._file.schema_arrow, timestamps)
+
+    def __iter__(self) -> Iterator[Values]:
+        """See `Reader`."""
+        index = 0
+        for batch in self._file.iter_batches(ROWS_AT_ONCE, use_threads=False):
+            yield self._types.values(index, batch)
+            index += len(batch)
+        if index != self._file.metadata.num_rows:
+            raise ValueError(f"it has {index} rows, and its footer says {self._file.metadata.num_rows}")
+
+
+class OrcReader:
+    """Reads an ORC file, a stripe at a time."""
+
+    def __init__(self, content: Any) -> None:
+        """Read the footer. ORC has no milliseconds, so its timestamps are always read as such."""
+        self._file = orc.ORCFile(content)
+        self._types = _Types(self._file.schema, MILLISECONDS)
+
+    def __iter__(self) -> Iterator[Values]:
+        """See `Reader`."""
+        index = 0
+        for number in range(self._file.nstripes):
+            stripe = self._file.read_stripe(number)
+            for start in range(0, len(stripe), ROWS_AT_ONCE):
+                batch: Any = stripe.slice(start, ROWS_AT_ONCE)
+                yield self._types.values(index, batch)
+                index += len(batch)
+
+
+class _Part(NamedTuple):
+    """How a column is read.
+
+    Attributes:
+        schema: of its values.
+        units: its Arrow type with Connect's units; the cast to it fails if a value would lose digits.
+        plain: its type in the representation of `airflow_connect.api.columns`, but for Decimals.
+        needs_rows: whether that representation must be made value by value.
+    """
+
+    schema: Schema
+    units: Any
+    plain: Any
+    needs_rows: bool = False
+
+
+class _Types:
+    """The schema of a file, and how its columns become values."""
+
+    def __init__(self, columns: pa.Schema, timestamps: str) -> None:
+        if tuple(columns.names) == FIELDS:
+            raise WholeRecordsError
+        self._timestamps = timestamps
+        part = self._struct(list(columns), "", optional=False)
+        self.schema, self._units, self._plain, self._needs_rows = part
+
+    def values(self, index: int, batch: pa.RecordBatch) -> Values:
+        """The rows of a batch."""
+        struct: Any = batch.to_struct_array()
+        struct = struct.cast(self._units).cast(self._plain)
+        if self._needs_rows:
+            return Values(index, self.schema, struct.to_pylist(maps_as_pydicts="strict"))
+        return Values(index, self.schema, None, struct)
+
+    def _struct(self, fields: list[Any], path: str, *, optional: bool) -> _Part:
+        parts = [self._of(one.type, f"{path}.{one.name}".lstrip("."), optional=one.nullable) for one in fields]
+        members = tuple(
+            Field(one.name, n, part.schema) for n, (one, part) in enumerate(zip(fields, parts, strict=True))
+        )
+        units, plain = (
+            pa.struct([pa.field(one.name, kind, one.nullable) for one, kind in zip(fields, kinds, strict=True)])
+            for kinds in ([part.units for part in parts], [part.plain for part in parts])
+        )
+        needs_rows = any(part.needs_rows for part in parts)
+        return _Part(Schema(Type.STRUCT, optional=optional, fields=members), units, plain, needs_rows)
+
+    def _of(self, kind: Any, path: str, *, optional: bool) -> _Part:
+        if pa.types.is_dictionary(kind):
+            return self._of(kind.value_type, path, optional=optional)
+        if pa.types.is_struct(kind):
+            return self._struct([kind.field(n) for n in range(kind.num_fields)], path, optional=optional)
+        if pa.types.is_map(kind):
+            return self._map(kind, path, optional=optional)
+        if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+            return self._list(kind, path, optional=optional)
+        return self._of_time(kind, optional=optional) or self._of_simple(kind, path, optional=optional)
+
+    def _list(self, kind: Any, path: str, *, optional: bool) -> _Part:
+        nullable = kind.value_field.nullable
+        item = self._of(kind.value_type, f"{path}[]", optional=nullable)
+        units, plain = (pa.list_(pa.field(kind.value_field.name, of, nullable)) for of in (item.units, item.plain))
+        schema = Schema(Type.ARRAY, optional=optional, value_schema=item.schema)
+        return _Part(schema, units, plain, item.needs_rows)
+
+    def _map(self, kind: Any, path: str, *, optional: bool) -> _Part:
+        nullable = kind.item_field.nullable
+        key = self._of(kind.key_type, f"{path}{{}}", optional=False)
+        item = self._of(kind.item_type, f"{path}{{}}", optional=nullable)
+        units, plain = (
+            pa.map_(of_key, pa.field("value", of_item, nullable))
+            for of_key, of_item in ((key.units, item.units), (key.plain, item.plain))
+        )
+        schema = Schema(Type.MAP, optional=optional, key_schema=key.schema, value_schema=item.schema)
+        return _Part(schema, units, plain, needs_rows=True)
+
+    def _of_time(self, kind: Any, *, optional: bool) -> _Part | None:
+        if pa.types.is_date(kind):
+            return _Part(Schema(Type.INT32, optional=optional, name=DATE, version=1), pa.date32(), pa.int32())
+        if not (pa.types.is_time(kind) or pa.types.is_timestamp(kind)):
+            return None
+        if kind.unit in ("us", "ns") and self._timestamps == INTEGERS:
+            return _Part(Schema(Type.INT64, optional=optional), kind, pa.int64())
+        if pa.types.is_time(kind):
+            return _Part(Schema(Type.INT32, optional=optional, name=TIME, version=1), pa.time32("ms"), pa.int32())
+        schema = Schema(Type.INT64, optional=optional, name=TIMESTAMP, version=1)
+        return _Part(schema, pa.timestamp("ms", kind.tz), pa.int64())
+
+    def _of_simple(self, kind: Any, path: str, *, optional: bool) -> _Part:
+        if pa.types.is_decimal(kind) or pa.types.is_uint64(kind):
+            decimal: Any = pa.decimal128(20, 0) if pa.types.is_uint64(kind) else kind
+            parameters = {DECIMAL_SCALE: str(decimal.scale), "connect.decimal.precision": str(decimal.precision)}
+            schema = Schema(Type.BYTES, optional=optional, name=DECIMAL, version=1, parameters=parameters)
+            return _Part(schema, decimal, decimal, needs_rows=True)
+        for is_kind, connect, plain in _SIMPLE:
+            if is_kind(kind):
+                # A column without a type holds nothing but nulls.
+                return _Part(Schema(connect, optional=optional or pa.types.is_null(kind)), plain, plain)
+        raise ValueError(f"its column {path} has the type {kind}, which Connect does not have")

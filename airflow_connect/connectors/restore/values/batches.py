@@ -1,0 +1,99 @@
+"""What readers of all formats return, and what they must know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from airflow_connect.api.schema import Schema
+
+AVRO, PARQUET, ORC, JSON, BYTES, TEXT, CSV = "avro", "parquet", "orc", "json", "bytes", "text", "csv"
+FORMATS = {
+    AVRO: ("AvroFormat", "CloudStorageAvroFormat"),
+    PARQUET: ("ParquetFormat", "CloudStorageParquetFormat"),
+    ORC: ("OrcFormat",),
+    JSON: ("JsonFormat", "CloudStorageJsonFormat"),
+    BYTES: ("ByteArrayFormat", "CloudStorageByteArrayFormat"),
+    TEXT: ("StringFormat",),
+    CSV: ("CsvFormat", "CloudStorageCsvFormat"),
+}
+"""Names of classes without their packages, which differ between Confluent's connectors."""
+MILLISECONDS, INTEGERS = "milliseconds", "integers"
+
+
+class Values(NamedTuple):
+    """Consecutive values of a file.
+
+    Attributes:
+        first: number of the first one in the file, from 0.
+        schema: of all of them; None: schemaless.
+        rows: the values; None: they are in `column`.
+        column: the same as an Arrow array, in the representation of `airflow_connect.api.columns`.
+    """
+
+    first: int
+    schema: Schema | None
+    rows: list[Any] | None
+    column: pa.Array[Any] | None = None
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self.rows) if self.rows is not None else len(self.column or ())
+
+    def slice(self, start: int, end: int) -> Values:
+        """Values `[start, end)` of these."""
+        rows = None if self.rows is None else self.rows[start:end]
+        return Values(self.first + start, self.schema, rows, None if self.column is None else self.column[start:end])
+
+    def values(self) -> list[Any]:
+        """As objects."""
+        return list(self.column.to_pylist()) if self.rows is None and self.column is not None else list(self.rows or ())
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How files are read.
+
+    Attributes:
+        json_schemas: `format.json.schema.enable`.
+        separator: `format.bytearray.separator`.
+        timestamps: MILLISECONDS or INTEGERS, for timestamps of Parquet that are finer than milliseconds.
+        csv: how CSV files are written.
+    """
+
+    json_schemas: bool = False
+    separator: bytes = b"\n"
+    timestamps: str = MILLISECONDS
+    csv: CsvOptions | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CsvOptions:
+    """How CSV files are written: Confluent's keys with the same names, after `csv.`."""
+
+    separator: str = ","
+    quote: str = '"'
+    skip_lines: int = 0
+    first_row_as_header: bool = False
+    charset: str = "UTF-8"
+    empty_is_null: bool = False
+
+
+class WholeRecordsError(Exception):
+    """The file holds whole records, which are restored in another way."""
+
+
+class Reader(Protocol):
+    """Reads one file from its beginning."""
+
+    def __iter__(self) -> Iterator[Values]:
+        """Its values in order.
+
+        Raises:
+            WholeRecordsError: see there.
+            Exception: the file is damaged.
+        """

@@ -1,0 +1,224 @@
+"""Files of JSON documents, lines, separated bytes and CSV: streams, which may be compressed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+
+from airflow_connect.api.schema import BYTES, OPTIONAL_STRING, STRING, Schema, struct
+from airflow_connect.connectors.restore.values.batches import CsvOptions, Values
+from airflow_connect.converters.json.converter import JsonConverter
+
+ROWS_AT_ONCE = 5_000
+BYTES_AT_ONCE = 4 << 20
+LARGEST_BYTES = 256 << 20
+"""Of one value; a file that has no separator is not read into memory without a limit."""
+_PIECE = 1 << 20
+GZIP, ZSTD = ".gz", ".zst"
+
+
+def decompressed(content: io.RawIOBase, name: str) -> io.BufferedReader:
+    """The bytes of a file, decompressed as its name says; a stream that is cut off fails."""
+    if name.endswith(GZIP):
+        return io.BufferedReader(_Gzip(content), _PIECE)
+    if name.endswith(ZSTD):
+        return io.BufferedReader(_Zstd(content), _PIECE)
+    return io.BufferedReader(content, _PIECE)
+
+
+class _Decompressed(io.RawIOBase):
+    """A stream that reads another one."""
+
+    def __init__(self, content: io.RawIOBase) -> None:
+        self._content = content
+        self._ready = b""
+
+    def readable(self) -> bool:
+        """See `io.RawIOBase`."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """See `io.RawIOBase`."""
+        view = memoryview(buffer).cast("B")
+        if not self._ready:
+            self._ready = self._next()
+        count = min(len(view), len(self._ready))
+        view[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count
+
+    def _next(self) -> bytes:
+        raise NotImplementedError
+
+
+class _Gzip(_Decompressed):
+    """One or several members (RFC 1952)."""
+
+    def __init__(self, content: io.RawIOBase) -> None:
+        super().__init__(content)
+        self._stream: Any = None
+        self._input = b""
+
+    def _next(self) -> bytes:
+        while True:
+            if not self._input:
+                self._input = self._content.read(_PIECE) or b""
+                if not self._input:
+                    if self._stream is not None:
+                        raise EOFError("its compressed stream is cut off")
+                    return b""
+            if self._stream is None:
+                self._stream = zlib.decompressobj(wbits=31)
+            data: bytes = self._stream.decompress(self._input, _PIECE * 8)
+            self._input = self._stream.unconsumed_tail
+            if self._stream.eof:
+                self._input, self._stream = self._stream.unused_data, None
+            if data:
+                return data
+
+
+class _Zstd(_Decompressed):
+    """Frames of Zstandard (RFC 8878)."""
+
+    def __init__(self, content: io.RawIOBase) -> None:
+        super().__init__(content)
+        self._stream: Any = None
+
+    def _next(self) -> bytes:
+        import pyarrow as pa
+
+        if self._stream is None:
+            self._stream = pa.CompressedInputStream(pa.PythonFile(self._content, "r"), "zstd")
+        data: bytes = self._stream.read(_PIECE)
+        return data
+
+
+def _batches(rows: Iterator[Any], schema: Schema | None, size: Callable[[Any], int] = len) -> Iterator[Values]:
+    """Rows in batches of bounded size."""
+    index, kept, total = 0, [], 0
+    for row in rows:
+        kept.append(row)
+        total += size(row)
+        if len(kept) >= ROWS_AT_ONCE or total >= BYTES_AT_ONCE:
+            yield Values(index, schema, kept)
+            index, kept, total = index + len(kept), [], 0
+    if kept:
+        yield Values(index, schema, kept)
+
+
+def separated(stream: io.BufferedReader, separator: bytes) -> Iterator[bytes]:
+    """The parts of a stream; the last one may have a separator after it, or not."""
+    rest = b""
+    while piece := stream.read(_PIECE):
+        *parts, rest = (rest + piece).split(separator)
+        yield from parts
+        if len(rest) > LARGEST_BYTES:
+            raise ValueError(f"a value is larger than {LARGEST_BYTES} bytes")
+    if rest:
+        yield rest
+
+
+def bytes_values(stream: io.BufferedReader, separator: bytes) -> Iterator[Values]:
+    """Files of ByteArrayFormat."""
+    yield from _batches(separated(stream, separator), BYTES)
+
+
+def text_values(stream: io.BufferedReader) -> Iterator[Values]:
+    """Lines of UTF-8, as StringFormat writes them."""
+    yield from _batches((line.decode() for line in separated(stream, b"\n")), STRING)
+
+
+def documents(stream: io.BufferedReader) -> Iterator[bytes]:
+    """JSON documents: one for each line, or several in a line, or one over several lines."""
+    pending = b""
+    for line in separated(stream, b"\n"):
+        if not pending and not line.strip():
+            continue
+        pending = pending + b"\n" + line if pending else line
+        if not line.rstrip().endswith((b",", b"{", b"[", b":")):
+            try:
+                orjson.loads(pending)
+            except orjson.JSONDecodeError:
+                found, pending = _concatenated(pending)
+                yield from found
+            else:
+                yield pending
+                pending = b""
+        if len(pending) > LARGEST_BYTES:
+            raise ValueError(f"a document is larger than {LARGEST_BYTES} bytes")
+    if pending.strip():
+        orjson.loads(pending)  # says what is wrong, and where
+        yield pending
+
+
+def _concatenated(data: bytes) -> tuple[list[bytes], bytes]:
+    """The documents at the beginning of some bytes, and what follows them."""
+    text, at = data.decode(), 0
+    found: list[bytes] = []
+    decoder = json.JSONDecoder()
+    while at < len(text):
+        start = len(text) - len(text[at:].lstrip())
+        if start == len(text):
+            return found, b""
+        try:
+            _, at = decoder.raw_decode(text, start)
+        except ValueError:
+            return found, text[start:].encode()
+        found.append(text[start:at].encode())
+    return found, b""
+
+
+def json_values(stream: io.BufferedReader, *, has_schemas: bool) -> Iterator[Values]:
+    """Documents as JsonConverter reads them; values of one schema at a time."""
+    converter = JsonConverter()
+    converter.configure({"schemas.enable": str(has_schemas).lower()})
+    index, total = 0, 0
+    kept: list[Any] = []
+    schema: Schema | None = None
+    for document in documents(stream):
+        found = converter.to_connect("", document)
+        if kept and (found.schema != schema or len(kept) >= ROWS_AT_ONCE or total >= BYTES_AT_ONCE):
+            yield Values(index, schema, kept)
+            index, kept, total = index + len(kept), [], 0
+        schema = found.schema
+        kept.append(found.value)
+        total += len(document)
+    if kept:
+        yield Values(index, schema, kept)
+
+
+def csv_values(stream: io.BufferedReader, options: CsvOptions) -> Iterator[Values]:
+    """Rows of CSV (RFC 4180), whose fields are texts."""
+    text = io.TextIOWrapper(stream, options.charset, newline="")
+    rows = csv.reader(text, delimiter=options.separator, quotechar=options.quote, doublequote=True, strict=True)
+    for _ in range(options.skip_lines):
+        next(rows, None)
+    first = next(rows, None)
+    if first is None:
+        return
+    names = first if options.first_row_as_header else [f"column{number:02d}" for number in range(1, len(first) + 1)]
+    if len(set(names)) != len(names) or not all(names):
+        raise ValueError(f"the names in its header are blank or occur twice: {', '.join(names)}")
+    schema = struct(*((name, OPTIONAL_STRING) for name in names))
+
+    def values() -> Iterator[dict[str, str | None]]:
+        if not options.first_row_as_header:
+            yield fields(first)
+        for row in rows:
+            if row:  # a blank line is no row
+                yield fields(row)
+
+    def fields(row: list[str]) -> dict[str, str | None]:
+        if len(row) != len(names):
+            raise ValueError(f"line {rows.line_num} has {len(row)} fields, and the first one has {len(names)}")
+        return {
+            name: None if options.empty_is_null and not part else part for name, part in zip(names, row, strict=True)
+        }
+
+    yield from _batches(values(), schema, lambda row: sum(len(part or "") for part in row.values()))

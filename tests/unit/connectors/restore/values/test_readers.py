@@ -1,0 +1,270 @@
+"""Readers of files of values: what the sinks write comes back, and so do files of other programs."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.orc as orc
+import pyarrow.parquet as pq
+import pytest
+
+from airflow_connect.api.schema import (
+    BYTES,
+    DATE,
+    DECIMAL,
+    DECIMAL_SCALE,
+    INT32,
+    OPTIONAL_STRING,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    Schema,
+    Type,
+    array,
+    map_of,
+    struct,
+)
+from airflow_connect.connectors.restore.values.arrow_values import OrcReader, ParquetReader
+from airflow_connect.connectors.restore.values.avro_values import AvroReader
+from airflow_connect.connectors.restore.values.batches import INTEGERS, MILLISECONDS, CsvOptions, WholeRecordsError
+from airflow_connect.connectors.restore.values.texts import (
+    bytes_values,
+    csv_values,
+    decompressed,
+    json_values,
+    text_values,
+)
+from airflow_connect.formats.avro import AvroFormat
+from airflow_connect.formats.format import Format
+from airflow_connect.formats.json_lines import JsonFormat
+from airflow_connect.formats.orc import OrcFormat
+from airflow_connect.formats.parquet import ParquetFormat
+from tests.support.copies.backups import encoded, record
+
+
+class Sink(io.BytesIO):
+    def write(self, data: Any) -> int:
+        return super().write(bytes(data))
+
+
+PRICE = Schema(Type.BYTES, True, DECIMAL, 1, parameters={DECIMAL_SCALE: "2", "connect.decimal.precision": "9"})
+INNER = struct(("a", INT32), ("b", OPTIONAL_STRING), name="Inner")
+VALUE = struct(
+    ("id", INT32),
+    ("name", OPTIONAL_STRING),
+    ("day", Schema(Type.INT32, name=DATE, version=1)),
+    ("at", Schema(Type.INT64, optional=True, name=TIMESTAMP, version=1)),
+    ("time", Schema(Type.INT32, name=TIME, version=1)),
+    ("data", BYTES),
+    ("inner", INNER),
+    ("many", array(INNER)),
+    ("flag", Schema(Type.BOOLEAN)),
+    ("f", Schema(Type.FLOAT32)),
+    name="Value",
+)
+RICH = struct(
+    *((f.name, f.schema) for f in VALUE.fields), ("price", PRICE), ("tags", map_of(STRING, INT32)), name="Rich"
+)
+
+
+def row(n: int, *, rich: bool = False) -> dict[str, Any]:
+    plain = {
+        "id": n,
+        "name": None if n % 3 == 0 else f"näme {n}",
+        "day": 20_000 + n,
+        "at": None if n % 2 else 1_700_000_000_000 + n,
+        "time": n,
+        "data": b"\0\xff" * n,
+        "inner": {"a": n, "b": None},
+        "many": [{"a": 1, "b": "x"}, {"a": 2, "b": None}][: n % 3],
+        "flag": n % 2 == 0,
+        "f": n / 4,
+    }
+    return plain | ({"price": Decimal(n).scaleb(-2), "tags": {"x": n}} if rich else {})
+
+
+def written(form: Format, schema: Schema | None, rows: list[Any]) -> io.BytesIO:
+    sink = Sink()
+    encoder = form.open(sink, schema)
+    encoder.append(rows)
+    encoder.finish()
+    return io.BytesIO(sink.getvalue())
+
+
+def reader_of(form: Format, content: Any) -> Any:
+    if isinstance(form, ParquetFormat):
+        return ParquetReader(content, MILLISECONDS)
+    return OrcReader(content) if isinstance(form, OrcFormat) else AvroReader(content)
+
+
+def names_of_types(schema: Schema, has_required: bool) -> list[Any]:
+    """Types without the names of structs, which Parquet and ORC do not have."""
+    found = []
+    for field in schema.fields:
+        name = None if field.schema.type is Type.STRUCT else field.schema.name
+        found.append((field.name, field.schema.type, name, has_required and field.schema.optional))
+    return found
+
+
+@pytest.mark.parametrize("rich", [False, True], ids=["plain", "rich"])
+@pytest.mark.parametrize("form", [ParquetFormat(), OrcFormat(), AvroFormat()], ids=["parquet", "orc", "avro"])
+def test_what_sinks_write_comes_back(form: Format, *, rich: bool) -> None:
+    schema, rows = RICH if rich else VALUE, [row(n, rich=rich) for n in range(50)]
+    batches = list(reader_of(form, written(form, schema, rows)))
+    assert [value for batch in batches for value in batch.values()] == rows
+    assert batches[0].first == 0
+    found = batches[0].schema
+    if isinstance(form, AvroFormat):
+        assert found == schema
+    else:
+        has_required = isinstance(form, ParquetFormat)  # columns of ORC are optional
+        assert names_of_types(found, has_required) == names_of_types(schema, has_required)
+
+
+def test_columns_are_kept_where_no_value_must_be_made_by_itself() -> None:
+    (batch,) = ParquetReader(written(ParquetFormat(), VALUE, [row(1)]), MILLISECONDS)
+    assert batch.rows is None and batch.column is not None and batch.column.type.field("at").type == pa.int64()
+
+
+def test_types_that_other_programs_write() -> None:
+    table = pa.table(
+        {
+            "u8": pa.array([255], pa.uint8()), "u32": pa.array([4_000_000_000], pa.uint32()),
+            "u64": pa.array([2**64 - 1], pa.uint64()), "h": pa.array([1.5], pa.float16()),
+            "large": pa.array(["x"], pa.large_string()), "fixed": pa.array([b"ab"], pa.binary(2)),
+            "word": pa.array(["w"]).dictionary_encode(), "us": pa.array([1_000], pa.timestamp("us", "UTC")),
+            "list": pa.array([[1, None]], pa.large_list(pa.int16())), "none": pa.nulls(1),
+        }
+    )  # fmt: skip
+    sink = Sink()
+    pq.write_table(table, sink)
+    (batch,) = ParquetReader(io.BytesIO(sink.getvalue()), MILLISECONDS)
+    (value,) = batch.values()
+    assert value == {
+        "u8": 255, "u32": 4_000_000_000, "u64": Decimal(2**64 - 1), "h": 1.5, "large": "x", "fixed": b"ab", "word": "w",
+        "us": 1, "list": [1, None], "none": None,
+    }  # fmt: skip
+
+
+def test_timestamps_finer_than_milliseconds_are_not_cut() -> None:
+    sink = Sink()
+    pq.write_table(pa.table({"at": pa.array([1_001], pa.timestamp("us"))}), sink)
+    with pytest.raises(pa.ArrowInvalid, match="would lose data"):
+        list(ParquetReader(io.BytesIO(sink.getvalue()), MILLISECONDS))
+    (batch,) = ParquetReader(io.BytesIO(sink.getvalue()), INTEGERS)
+    assert (batch.values(), batch.schema.fields[0].schema.name) == ([{"at": 1_001}], None)  # type: ignore[union-attr]
+
+
+def test_type_that_connect_does_not_have_is_named() -> None:
+    sink = Sink()
+    pq.write_table(pa.table({"a": pa.array([{"b": 1}], pa.struct([("b", pa.duration("s"))]))}), sink)
+    with pytest.raises(ValueError, match=r"its column a\.b has the type duration"):
+        ParquetReader(io.BytesIO(sink.getvalue()), MILLISECONDS)
+
+
+@pytest.mark.parametrize("form", ["parquet", "orc", "avro"])
+def test_whole_records_are_not_values(form: str) -> None:
+    content = io.BytesIO(encoded([record(0)], form))
+    formats = {"parquet": ParquetFormat(), "orc": OrcFormat(), "avro": AvroFormat()}
+    with pytest.raises(WholeRecordsError):
+        reader_of(formats[form], content)
+
+
+def test_avro_of_other_programs() -> None:
+    schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "int", "string"]}]}
+    sink = io.BytesIO()
+    fastavro.writer(sink, schema, [{"a": 1}, {"a": "x"}, {"a": None}], codec="deflate")
+    (batch,) = AvroReader(io.BytesIO(sink.getvalue()))
+    assert batch.values() == [{"a": {"int": 1, "string": None}}, {"a": {"int": None, "string": "x"}}, {"a": None}]
+
+
+def stream(data: bytes, name: str = "x") -> io.BufferedReader:
+    return decompressed(io.BytesIO(data), name)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"a":1}\n{"a":2}\n',
+        b'{"a":1}{"a":2}',
+        b'{\n "a":\n 1}\n\n{"a": 2}',
+        b'{"a":1}\r\n{"a":2}\r\n',
+        b' {"a":1} {"a":2} ',
+    ],
+)
+@pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
+def test_json_lines_and_concatenated_documents(data: bytes, packed: str) -> None:
+    if packed:
+        data = gzip.compress(data) if packed == ".gz" else pa.compress(data, "zstd", asbytes=True)
+    values = [
+        value for batch in json_values(stream(data, f"x.json{packed}"), has_schemas=False) for value in batch.values()
+    ]
+    assert values == [{"a": 1}, {"a": 2}]
+
+
+def test_json_with_schemas() -> None:
+    one = b'{"schema":{"type":"int32","optional":false},"payload":1}'
+    two = b'{"schema":{"type":"string","optional":true},"payload":"x"}'
+    found = list(json_values(stream(b"\n".join([one, one, two])), has_schemas=True))
+    assert [(batch.first, batch.schema, batch.values()) for batch in found] == [
+        (0, INT32, [1, 1]),
+        (2, OPTIONAL_STRING, ["x"]),
+    ]
+
+
+def test_json_of_the_sink_comes_back() -> None:
+    rows = [{"a": n, "b": [None, "ü"]} for n in range(12_000)]
+    content = written(JsonFormat(), None, rows).getvalue()
+    assert [value for batch in json_values(stream(content), has_schemas=False) for value in batch.values()] == rows
+
+
+@pytest.mark.parametrize(("packed", "cut"), [(".gz", 9), (".gz", 1), (".zst", 1), (".zst", 9)])
+def test_compressed_stream_that_is_cut_off_is_no_end_of_file(packed: str, cut: int) -> None:
+    data = b'{"a":1}\n' * 100_000
+    data = gzip.compress(data) if packed == ".gz" else pa.compress(data, "zstd", asbytes=True)
+    with pytest.raises(Exception, match=r"cut off|[Tt]runcated|end of|incomplete"):
+        list(json_values(stream(data[:-cut], f"x{packed}"), has_schemas=False))
+
+
+def test_gzip_of_several_members() -> None:
+    data = gzip.compress(b"a\n") + gzip.compress(b"b\n")
+    assert [value for batch in text_values(stream(data, "x.gz")) for value in batch.values()] == ["a", "b"]
+
+
+def test_json_that_is_cut_off_is_an_error() -> None:
+    with pytest.raises(ValueError, match="line 1"):
+        list(json_values(stream(b'{"a":1}\n{"a":'), has_schemas=False))
+
+
+def test_bytes_and_lines() -> None:
+    (batch,) = bytes_values(stream(b"a--b----c"), b"--")
+    assert (batch.schema, batch.values()) == (BYTES, [b"a", b"b", b"", b"c"])
+    (batch,) = text_values(stream("ä\n\nb\n".encode()))
+    assert (batch.schema, batch.values()) == (STRING, ["ä", "", "b"])
+    with pytest.raises(UnicodeDecodeError):
+        list(text_values(stream(b"\xff\n")))
+
+
+def test_csv() -> None:
+    data = b'# made by x\nid,name\n1,"a ""b"", c"\n2,\n\n3,"two\nlines"\n'
+    options = CsvOptions(skip_lines=1, first_row_as_header=True, empty_is_null=True)
+    (batch,) = csv_values(stream(data), options)
+    assert [tuple(one.values()) for one in batch.values()] == [("1", 'a "b", c'), ("2", None), ("3", "two\nlines")]
+    (batch,) = csv_values(stream(b"1;x\n"), CsvOptions(separator=";"))
+    assert batch.values() == [{"column01": "1", "column02": "x"}]
+    with pytest.raises(ValueError, match="line 2 has 1 fields, and the first one has 2"):
+        list(csv_values(stream(b"a,b\nc\n"), CsvOptions()))
+    with pytest.raises(ValueError, match="occur twice"):
+        list(csv_values(stream(b"a,a\n"), CsvOptions(first_row_as_header=True)))
+
+
+def test_orc_of_other_programs() -> None:
+    sink = Sink()
+    orc.write_table(pa.table({"n": [1, 2], "s": ["a", None]}), sink)
+    (batch,) = OrcReader(io.BytesIO(sink.getvalue()))
+    assert batch.values() == [{"n": 1, "s": "a"}, {"n": 2, "s": None}]
