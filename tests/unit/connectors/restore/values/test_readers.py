@@ -106,8 +106,10 @@ def names_of_types(schema: Schema, has_required: bool) -> list[Any]:
     """Types without the names of structs, which Parquet and ORC do not have."""
     found = []
     for field in schema.fields:
-        name = None if field.schema.type is Type.STRUCT else field.schema.name
-        found.append((field.name, field.schema.type, name, has_required and field.schema.optional))
+        kind, name = field.schema.type, None if field.schema.type is Type.STRUCT else field.schema.name
+        if name == TIME and not has_required:
+            kind, name = Type.INT64, TIMESTAMP  # ORC has no time of day: the sink writes one of 1970-01-01
+        found.append((field.name, kind, name, has_required and field.schema.optional))
     return found
 
 
