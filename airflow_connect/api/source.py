@@ -321,6 +321,15 @@ class SourceConnector(Connector):
     converters: ClassVar[Mapping[str, str]] = {}
     context: SourceConnectorContext
 
+    @classmethod
+    def default_converters(cls, config: Mapping[str, str]) -> Mapping[str, str]:
+        """The converters of a configuration that sets none: `converters`, unless they depend on the configuration.
+
+        Args:
+            config: of the connector, which may not be checked yet.
+        """
+        return cls.converters
+
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         """Like `Connector.task_configs`, or none if there is nothing to read: then no Spark session is started.
 

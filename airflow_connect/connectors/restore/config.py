@@ -12,12 +12,16 @@ from airflow_connect.api.config.typed import Checks
 from airflow_connect.connectors.files.s3.config import S3StoreConfig, credentials_are_ours, region_exists
 from airflow_connect.connectors.files.s3.keys import S3StoreKeys
 from airflow_connect.connectors.restore.keys import (
+    GENERIC,
     S3_KEYS,
+    WHOLE_FORMATS,
     HdfsSourceKeys,
     LocalSourceKeys,
     RestoreKeys,
     S3SourceKeys,
+    format_name,
 )
+from airflow_connect.connectors.restore.values.batches import BYTES, CSV, GZIP, JSON, TEXT, ZSTD, ReadOptions
 from airflow_connect.errors import ConfigError, InternalError
 from airflow_connect.java.patterns.compiled import compile_java_pattern
 from airflow_connect.stores.file_systems import FileSystems
@@ -25,7 +29,12 @@ from airflow_connect.stores.local.store import local_path
 from airflow_connect.stores.s3.settings import S3Settings
 
 TRANSFORMS = "transforms"
-_CONVERTERS = ("key.converter", "value.converter", "header.converter")
+_OF_RESTORES = (
+    RestoreKeys.topics, RestoreKeys.topics_regex, RestoreKeys.rename, RestoreKeys.until_ms, RestoreKeys.from_ms,
+    RestoreKeys.until_offsets, RestoreKeys.from_offsets,
+)  # fmt: skip
+"""Keys that mode=GENERIC does not have."""
+CONVERTERS = ("key.converter", "value.converter", "header.converter")
 _BYTES = "ByteArrayConverter"
 _OF_SOURCE = {
     S3StoreKeys.path_style.name: S3SourceKeys.path_style.name,
@@ -52,6 +61,10 @@ class RestoreConfig(RestoreKeys):
         directory = "/".join(part for part in self.topics_dir.strip().split("/") if part)
         return f"{self.store}/{directory}" if directory else self.store
 
+    def key_of(self, name: str) -> str:
+        """The key of an object, or the path below `store.url`, by the name of the file."""
+        return name.removeprefix(f"{self.store}/")
+
     @cached_property
     def selects(self) -> Callable[[str], bool]:
         """Whether a topic is restored."""
@@ -60,6 +73,29 @@ class RestoreConfig(RestoreKeys):
             return lambda topic: pattern.fullmatch(topic) is not None
         named = frozenset(self.topics)
         return lambda topic: not named or topic in named
+
+    @cached_property
+    def holds_values(self) -> bool:
+        """Whether the files hold values, not whole records."""
+        return holds_values(self.raw)
+
+    @property
+    def is_import(self) -> bool:
+        """Whether the files have any names (mode=GENERIC)."""
+        return self.mode == GENERIC
+
+    @property
+    def read_options(self) -> ReadOptions:
+        """How files of values are read."""
+        return ReadOptions(self.json_schemas, self.bytes_separator, self.timestamps, self.csv)
+
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        """Of the files, with the dot; text may be compressed."""
+        if self.file_format in WHOLE_FORMATS:
+            return (f".{self.file_format}",)
+        plain = {JSON: ".json", BYTES: self.bytes_extension, TEXT: ".txt", CSV: ".csv"}[self.file_format]
+        return tuple(f"{plain}{packed}" for packed in ("", GZIP, ZSTD))
 
     def target_of(self, topic: str) -> str:
         """The topic that records of a topic of the backup go to."""
@@ -70,14 +106,19 @@ class RestoreConfig(RestoreKeys):
         """What several keys must have together."""
         yield from super().checks()
         yield (cls.topics, cls.topics_regex), _chosen_once
+        yield (cls.mode, cls.topic_patterns, *_OF_RESTORES), _fits_the_mode
+        yield (cls.mode, cls.file_format, cls.stores_records), _can_hold_whole_records
         yield (cls.from_offsets, cls.until_offsets, cls.from_ms, cls.until_ms), _begin_before_ends
 
-    def refuse_changes(self) -> None:
-        """Refuse what would change records on their way.
+    def refuse_what_does_not_fit(self) -> None:
+        """Refuse what would change whole records on their way, and what files of values cannot have.
 
         Raises:
-            ConfigError: a transformation, or a converter that does not keep bytes.
+            ConfigError: names the key.
         """
+        if self.holds_values:
+            self._refuse_parts_of_values()
+            return
         if self.raw.get(TRANSFORMS, "").strip():
             raise ConfigError(
                 "A restored record is the one of the backup, so nothing can transform it.",
@@ -85,15 +126,45 @@ class RestoreConfig(RestoreKeys):
                 config_path=TRANSFORMS,
                 suggestion=f"Remove {TRANSFORMS}. To give topics other names, use {RestoreKeys.rename}.",
             )
-        for key in _CONVERTERS:
+        for key in CONVERTERS:
             name = self.raw.get(key, "").strip()
-            if name and name.rpartition(".")[2] != _BYTES:
+            if name and not _keeps_bytes(name):
                 raise ConfigError(
                     f"{key}={name} would change the bytes of the backup.",
                     code="restore.converter",
                     config_path=key,
                     suggestion=f"Remove {key}.",
                 )
+
+    def _refuse_parts_of_values(self) -> None:
+        for key in (RestoreKeys.from_ms, RestoreKeys.until_ms, RestoreKeys.from_offsets, RestoreKeys.until_offsets):
+            if self.raw.get(key.name, "").strip():
+                raise ConfigError(
+                    f"{key} needs files of whole records: files of values have neither timestamps nor offsets of records.",
+                    code="restore.range",
+                    config_path=key.name,
+                    suggestion=f"Remove {key}.",
+                )
+
+
+def holds_values(raw: Mapping[str, str]) -> bool:
+    """Whether a configuration is about files of values, by the rule of `store.kafka.records`."""
+    if raw.get(RestoreKeys.mode.name, "").strip() == GENERIC:
+        return True
+    if format_name(raw.get(RestoreKeys.file_format.name, "")) not in WHOLE_FORMATS:
+        return True
+    chosen = raw.get(RestoreKeys.stores_records.name, "").strip().lower()
+    return (
+        chosen == "false" if chosen else bool(raw.get(TRANSFORMS, "").strip()) or not all(map(_keeps_bytes, _of(raw)))
+    )
+
+
+def _of(raw: Mapping[str, str]) -> list[str]:
+    return [name for key in CONVERTERS if (name := raw.get(key, "").strip())]
+
+
+def _keeps_bytes(converter: str) -> bool:
+    return converter.rpartition(".")[2] == _BYTES
 
 
 class S3RestoreConfig(S3SourceKeys, RestoreConfig):
@@ -200,3 +271,32 @@ def _begin_before_ends(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     if begin_ms is not None and end_ms is not None and end_ms <= begin_ms:
         text = f"{RestoreKeys.until_ms} is not later than {RestoreKeys.from_ms}"
         yield Problem(RestoreKeys.until_ms.name, text, advice)
+
+
+def _fits_the_mode(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    """A key that has no effect in a mode would restore something else than what was meant."""
+    patterns = RestoreKeys.topic_patterns
+    if RestoreKeys.mode.of(parsed) != GENERIC:
+        if patterns.of(parsed):
+            text = f"{patterns} is for mode={GENERIC}: topics come from the names of files otherwise"
+            yield Problem(patterns.name, text, f"Remove it, or set mode={GENERIC}.")
+        return
+    if not patterns.of(parsed):
+        yield Problem(
+            patterns.name, f"mode={GENERIC} needs {patterns}", "Write topic:regex, such as orders:.*/orders/.*.json."
+        )
+    for key in _OF_RESTORES:
+        if key.of(parsed):
+            text = f"{key} is not for mode={GENERIC}: {patterns} chooses files and topics there"
+            yield Problem(key.name, text, f"Remove {key}.")
+
+
+def _can_hold_whole_records(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    key, name = RestoreKeys.stores_records, RestoreKeys.file_format
+    is_import = RestoreKeys.mode.of(parsed) == GENERIC
+    if key.of(parsed) == "true" and (is_import or name.of(parsed) not in WHOLE_FORMATS):
+        yield Problem(
+            key.name,
+            f"Files of whole records have the format Avro, Parquet or ORC, and are not for mode={GENERIC}",
+            f"Remove {key}, or set {name}.",
+        )

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from airflow_connect.api.cluster_facts import TopicFacts
 from airflow_connect.api.offsets import TopicPartition
@@ -18,6 +18,7 @@ from airflow_connect.connectors.restore.config import (
     LocalRestoreConfig,
     RestoreConfig,
     S3RestoreConfig,
+    holds_values,
 )
 from airflow_connect.connectors.restore.documents import Documents
 from airflow_connect.connectors.restore.groups.step import Restored
@@ -31,6 +32,7 @@ from airflow_connect.connectors.restore.read.records import NO_BACKUP
 from airflow_connect.connectors.restore.remembered import text_of
 from airflow_connect.connectors.restore.target import KEEPS_ALL, Targets, Wanted, refused, settings_after
 from airflow_connect.connectors.restore.task import RestoreTask
+from airflow_connect.connectors.restore.values.driver import ValueFiles
 from airflow_connect.connectors.restore.work import Chain, chains_of, divided, task_config
 from airflow_connect.counting import counted, names, plural
 from airflow_connect.errors import ConfigError, DataError, InternalError
@@ -43,7 +45,6 @@ from airflow_connect.stores.file_systems import FileSystems
 
 _BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 RAW_BYTES: Mapping[str, str] = {"key.converter": _BYTES, "value.converter": _BYTES, "header.converter": _BYTES}
-_EXTENSIONS = {"avro": ".avro", "parquet": ".parquet", "orc": ".orc"}
 
 
 class Prepared(NamedTuple):
@@ -63,15 +64,21 @@ class Prepared(NamedTuple):
 class RestoreConnector(SourceConnector):
     """What the connectors of all stores have in common."""
 
-    converters: ClassVar[Mapping[str, str]] = RAW_BYTES
     version = "1.0"
 
     _file_systems: FileSystems | None = None
+    _values: ValueFiles | None = None
+    """What is done if the files hold values."""
     _planned: list[Chain] | None = None
     """What `reconcile_offsets` has planned, for `task_configs` of the same run."""
     _documents: Documents
     _empty: Mapping[str, TopicFacts]
     _to_lift: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+
+    @classmethod
+    def default_converters(cls, config: Mapping[str, str]) -> Mapping[str, str]:
+        """Whole records keep their bytes; values are written by the worker's converters."""
+        return {} if holds_values(config) else RAW_BYTES
 
     @abstractmethod
     def read_config(self, config: Mapping[str, str]) -> RestoreConfig:
@@ -81,8 +88,10 @@ class RestoreConnector(SourceConnector):
         """See `Connector`."""
         super().start(config)
         self._typed = self.read_config(config)
-        self._typed.refuse_changes()
+        self._typed.refuse_what_does_not_fit()
         self._file_systems = self._typed.file_systems(self.context.aws)
+        if self._typed.holds_values:
+            self._values = ValueFiles(self._typed, self._store, self.context, self._targets)
 
     def reconcile_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
         """Plans the run, and claims the topics: a record of an aborted transaction leaves a topic that is not empty.
@@ -90,6 +99,8 @@ class RestoreConnector(SourceConnector):
         Called once more when the tasks have ended; then offsets name this run, and there is nothing to do.
         """
         offsets = list(committed)
+        if self._values is not None:
+            return self._values.reconcile_offsets(offsets)
         known = self._known(offsets)
         if any(one.run == self.context.run_id for one in known.values()):
             return ()
@@ -109,6 +120,8 @@ class RestoreConnector(SourceConnector):
         Raises:
             OffsetError: files were added, changed or deleted where earlier runs have been.
         """
+        if self._values is not None:
+            return self._values.task_configs(self.config, max_tasks)
         if self._planned is None:
             # Nothing is claimed if this call only shows a plan.
             if not self.context.only_plans:
@@ -119,6 +132,8 @@ class RestoreConnector(SourceConnector):
 
     def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
         """Those of the task's chains: it never reads others."""
+        if self._values is not None:
+            return self._values.source_partitions(task_config)
         return [partition_of(self._typed.root, one.topic_partition) for one in chains_of(task_config)]
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
@@ -164,7 +179,7 @@ class RestoreConnector(SourceConnector):
         """
         self._typed = self.read_config(config)
         self._file_systems = self._typed.file_systems(aws)
-        grammar = FileNames(self._typed.root, self._typed.file_delim, _EXTENSIONS[self._typed.file_format])
+        grammar = FileNames(self._typed.root, self._typed.file_delim, self._typed.extensions[0])
         listed = self._store.files.walk(f"{self._typed.root}/", recursive=True)
         backup = Backup.of(listed, grammar, self._typed.selects)
         return Restored(self._typed, self._store, backup, self._known(offsets))
@@ -181,7 +196,7 @@ class RestoreConnector(SourceConnector):
     def _listed(self) -> Backup:
         """The one listing of a run."""
         typed, store = self._typed, self._store
-        grammar = FileNames(typed.root, typed.file_delim, _EXTENSIONS[typed.file_format])
+        grammar = FileNames(typed.root, typed.file_delim, typed.extensions[0])
         listed = store.files.walk(f"{typed.root}/", recursive=True)
         backup = Backup.of(listed, grammar, typed.selects)
         for note in (*backup.notes(typed.root), *_unread(store.files, grammar)):

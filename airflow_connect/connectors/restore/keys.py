@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow_connect.api.config.config_def import REQUIRED, ConfigDef, KeyFamily
-from airflow_connect.api.config.plugins import PluginKind, built_in, resolve
 from airflow_connect.api.config.typed import KeyGroup, TypedConfig
 from airflow_connect.api.config.validators import Lambda, NonEmptyString, ValidString
 from airflow_connect.api.config.values import invalid
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.config.keys.points_in_time import parse_timestamp_ms
 from airflow_connect.connectors.files.s3.keys import S3StoreKeys
+from airflow_connect.connectors.restore.values.batches import AVRO, FORMATS, ORC, PARQUET
+from airflow_connect.connectors.restore.values.keys import ValueKeys
 from airflow_connect.errors import ConfigError
 from airflow_connect.java.patterns.compiled import compile_java_pattern
 from airflow_connect.java.patterns.nodes import PatternError
@@ -29,20 +30,18 @@ from airflow_connect.stores.local.store import local_path
 RESTORE_BACKUP, GENERIC, FULL_RECORD = "RESTORE_BACKUP", "GENERIC", "RESTORE_BACKUP_FULL_RECORD"
 EMPTY, RESUME, ANY = "empty", "resume", "any"
 TIMESTAMP, RETENTION = "timestamp", "retention"
+KEY, HEADERS, HEADER_TYPES, ORDER = "key", "headers", "header_types", "order"
+LOSSES = (TIMESTAMP, RETENTION, KEY, HEADERS, HEADER_TYPES, ORDER)
 TARGET = "target."
 """Before each setting of the registry of the restored topics, with the names that converters have."""
-AVRO, PARQUET, ORC = "avro", "parquet", "orc"
+WHOLE_FORMATS = (AVRO, PARQUET, ORC)
+"""Formats that can hold whole records."""
+_LISTED_FORMATS = ", ".join(classes[0] for classes in FORMATS.values())
 DEFAULT_FILE_NAME = r"(.+)\+(\d+)\+.+$"
-_HDFS_FORMATS = "io.confluent.connect.hdfs"
-_FORMATS = {
-    built_in(PluginKind.FORMAT)[f"{_HDFS_FORMATS}.{name}.{name.capitalize()}Format"]: name
-    for name in (AVRO, PARQUET, ORC)
-}
 _OFFSET = re.compile(r"(.+):(\d{1,10}):(\d{1,18})", re.ASCII)
 _BACKUP, _TARGET, _ERRORS = KeyGroup("Backup"), KeyGroup("Target"), KeyGroup("Errors")
-_S3, _HDFS, _LOCAL, _GENERIC = KeyGroup("S3"), KeyGroup("HDFS"), KeyGroup("Local"), KeyGroup("Other layouts")
+_S3, _HDFS, _LOCAL = KeyGroup("S3"), KeyGroup("HDFS"), KeyGroup("Local")
 _LISTED_ONCE = "A run lists the backup once, when it starts. Schedule runs instead."
-_ONLY_GENERIC = "It is for files of mode=GENERIC, which are not restored."
 _ANY_DIRECTORY = "Files are found in any directory below the topic's, whatever the sink's partitioner was."
 
 S3_KEYS = (
@@ -55,11 +54,9 @@ S3_KEYS = (
 
 
 def format_name(class_name: Any) -> str:
-    """The format of a class, "" if it holds no whole records."""
-    try:
-        return _FORMATS.get(resolve(PluginKind.FORMAT, str(class_name)).path, "")
-    except ConfigError:
-        return ""
+    """The format of a class, by its name without the package, which differs between Confluent's connectors; "": none."""
+    short = str(class_name or "").rpartition(".")[2]
+    return next((name for name, classes in FORMATS.items() if short in classes), "")
 
 
 def renames(pairs: tuple[str, ...]) -> Mapping[str, str]:
@@ -69,14 +66,10 @@ def renames(pairs: tuple[str, ...]) -> Mapping[str, str]:
 
 def _check_format(name: str, value: Any) -> None:
     if not format_name(value):
-        raise invalid(name, value, "Whole records are in ParquetFormat, AvroFormat or OrcFormat")
+        raise invalid(name, value, f"Formats are {_LISTED_FORMATS}")
 
 
 def _check_mode(name: str, value: Any) -> None:
-    if value == GENERIC:
-        raise invalid(
-            name, value, f"Only files of whole records are restored ({RESTORE_BACKUP}); other files are not supported"
-        )
     if value == FULL_RECORD:
         raise invalid(
             name,
@@ -84,20 +77,8 @@ def _check_mode(name: str, value: Any) -> None:
             "Files of Confluent's mode=BACKUP_FULL_RECORD are not supported; files that this package's sinks wrote"
             f" with store.kafka.records=true are restored with {RESTORE_BACKUP}",
         )
-    if value != RESTORE_BACKUP:
-        raise invalid(name, value, f"String must be: {RESTORE_BACKUP}")
-
-
-def _check_errors(name: str, value: Any) -> None:
-    if str(value).lower() in ("ignore", "log"):
-        raise invalid(
-            name,
-            value,
-            "A damaged file is never skipped: it would leave a hole in the topic without a sign of it. Other"
-            " partitions are restored, and the run fails; use fail",
-        )
-    if str(value).lower() != "fail":
-        raise invalid(name, value, "String must be: fail")
+    if value not in (RESTORE_BACKUP, GENERIC):
+        raise invalid(name, value, f"String must be one of: {RESTORE_BACKUP}, {GENERIC}")
 
 
 def _check_regex(name: str, value: Any) -> None:
@@ -154,8 +135,8 @@ def _check_renames(name: str, value: Any) -> None:
 
 def _check_losses(name: str, value: Any) -> None:
     for loss in value or ():
-        if loss not in (TIMESTAMP, RETENTION):
-            raise invalid(name, value, f"Losses that can be accepted are {TIMESTAMP} and {RETENTION}")
+        if loss not in LOSSES:
+            raise invalid(name, value, f"Losses that can be accepted are {', '.join(LOSSES)}")
 
 
 def _check_delimiter(name: str, value: Any) -> None:
@@ -187,21 +168,22 @@ def only(default: Any, instead: str) -> Callable[[str, Any], None]:
     return check
 
 
-class RestoreKeys(TypedConfig):
+class RestoreKeys(ValueKeys):
     """Keys of every restore source."""
 
     mode = _BACKUP.high.text(
         "mode",
         RESTORE_BACKUP,
-        "RESTORE_BACKUP restores files of whole records, which sinks of this package write with"
-        " store.kafka.records=true. Confluent's other modes are refused.",
-        Lambda(_check_mode, RESTORE_BACKUP),
+        "RESTORE_BACKUP restores files of sinks, to the topics and partitions in their names. GENERIC imports files with"
+        " any names to the topics of topic.regex.list.",
+        Lambda(_check_mode, f"{RESTORE_BACKUP}, {GENERIC}"),
     )
     file_format = _BACKUP.high.text(
         "format.class",
         REQUIRED,
-        "Format of the files, as in the sink: ParquetFormat, AvroFormat or OrcFormat.",
-        Lambda(_check_format, "ParquetFormat, AvroFormat, OrcFormat"),
+        f"Format of the files, as in the sink: {_LISTED_FORMATS}; the package does not matter. Whole records are in"
+        " AvroFormat, ParquetFormat or OrcFormat.",
+        Lambda(_check_format, _LISTED_FORMATS),
     ).to(format_name)
     topics_dir = _BACKUP.high.text(
         "topics.dir", "topics", "Directory of the sink, topics.dir of its configuration; blank: none."
@@ -288,15 +270,9 @@ class RestoreKeys(TypedConfig):
         "",
         "Losses that do not refuse the run, comma separated. `timestamp`: records whose timestamp cannot be written"
         " get another one. `retention`: Kafka deletes restored records soon, because they are older than the topic"
-        " keeps them.",
-        Lambda(_check_losses, f"{TIMESTAMP}, {RETENTION}"),
-    )
-    _errors = _ERRORS.medium.text(
-        "behavior.on.error",
-        "fail",
-        "What happens to a damaged file: `fail` restores the other partitions and fails the run. `ignore` and `log`"
-        " are refused.",
-        Lambda(_check_errors, "fail"),
+        " keeps them. For files of values, what they do not have: `timestamp`, `key`, `headers`, `header_types` (values of"
+        " headers become texts) and `order` (files of several directories).",
+        Lambda(_check_losses, ", ".join(LOSSES)),
     )
 
     @classmethod
@@ -306,9 +282,6 @@ class RestoreKeys(TypedConfig):
         definition.define_family(*families_to_reach(TARGET, "of the restored topics"))
         reason = "No licence is needed."
         definition.define_family(KeyFamily("confluent.", "Licence of Confluent's connector.", reason))
-        definition.define_family(KeyFamily("csv.", "Reading of CSV files.", _ONLY_GENERIC))
-        definition.define_family(KeyFamily("format.bytearray.", "Reading of files of raw bytes.", _ONLY_GENERIC))
-        definition.define_family(KeyFamily("bucket.", "Listing of the bucket.", _LISTED_ONCE))
 
 
 class S3SourceKeys(TypedConfig):
@@ -334,20 +307,9 @@ class S3SourceKeys(TypedConfig):
         "How topic and partition are found in a name. Not supported: see file.delim.",
         Lambda(only(DEFAULT_FILE_NAME, "Names are those of the sink; if its file.delim is not +, set file.delim"), ""),
     )
-    _topic_patterns = _GENERIC.low.words(
-        "topic.regex.list",
-        "",
-        "Topics for files with any names. Not supported.",
-        Lambda(
-            only("", "Topics come from the names of the files; choose with topics, and rename with topic.rename"), ""
-        ),
-    )
-    _folders = _GENERIC.low.words("folders", "", "Internal key of Confluent's connector.", ignored=_LISTED_ONCE)
-    _json_schemas = _GENERIC.low.boolean(
-        "format.json.schema.enable", False, "Whether JSON has schemas.", ignored="Whole records are not in JSON."
-    )
-    _schema_cache = _GENERIC.low.integer(
-        "schema.cache.size", 50, "Schemas kept.", ignored="All files have the same schema."
+    _folders = _BACKUP.low.words("folders", "", "Internal key of Confluent's connector.", ignored=_LISTED_ONCE)
+    _schema_cache = _BACKUP.low.integer(
+        "schema.cache.size", 50, "Schemas kept.", ignored="Each file has its own schema."
     )
     _batch = _BACKUP.low.integer(
         "record.batch.max.size",
@@ -357,40 +319,30 @@ class S3SourceKeys(TypedConfig):
     )
     _poll_ms = _BACKUP.low.long("s3.poll.interval.ms", 60000, "Time between two listings.", ignored=_LISTED_ONCE)
     _error_prefix = _ERRORS.low.text(
-        "parse.error.topic.prefix", "error", "Topic of records about errors.", ignored="No file is skipped."
+        "parse.error.topic.prefix",
+        "error",
+        "Topic of records about errors.",
+        ignored="Files that are left out are in the run's report.",
     )
     _partitioner = _BACKUP.low.text("partitioner.class", None, "The sink's partitioner.", ignored=_ANY_DIRECTORY)
     _field = _BACKUP.low.words("partition.field.name", "", "Fields of its directories.", ignored=_ANY_DIRECTORY)
     _path = _BACKUP.low.text("path.format", "", "Pattern of its directories.", ignored=_ANY_DIRECTORY)
-    _task_batch = _GENERIC.low.integer("task.batch.size", 10, "Files for a task.", ignored=_ONLY_GENERIC)
-    _discovery = _GENERIC.low.long(
-        "file.discovery.starting.timestamp",
-        0,
-        "Older files are not read. Not supported.",
-        Lambda(only(0, "Every file of a chosen topic is restored"), "0"),
+    _task_batch = _BACKUP.low.integer(
+        "task.batch.size", 10, "Files for a task.", ignored="Files are divided among tasks when a run starts."
     )
-    _input_format = _GENERIC.low.text(
+    _input_format = _BACKUP.low.text(
         "input.data.format",
         "",
         "Key of Confluent Cloud. Not supported.",
         Lambda(only("", "Set format.class instead, to the format of the sink"), ""),
     )
-    _output_format = _GENERIC.low.text(
+    _output_format = _BACKUP.low.text(
         "output.data.format",
         "",
         "Key of Confluent Cloud. Not supported.",
-        Lambda(only("", "Records have the bytes of the backup, whatever their format is"), ""),
+        Lambda(only("", "Set value.converter, which writes values to Kafka; whole records keep their bytes"), ""),
     )
-    _file_headers = _GENERIC.low.boolean(
-        "file.metadata.headers.enable",
-        False,
-        "Key of Confluent Cloud. Not supported.",
-        validator=Lambda(only(False, "Headers are those of the backup; none is added"), "false"),
-    )
-    _value_schema = _GENERIC.low.text("value.schema", "", "Schema of CSV values.", ignored=_ONLY_GENERIC)
-    _csfle = _GENERIC.low.boolean(
-        "csfle.enabled", False, "Encryption of fields.", ignored="Whole records are not converted."
-    )
+    _csfle = _BACKUP.low.boolean("csfle.enabled", False, "Encryption of fields.", ignored="Fields are not decrypted.")
     _expect_continue = _S3.low.boolean(
         "s3.http.send.expect.continue", True, "Whether uploads wait.", ignored="Nothing is uploaded."
     )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from airflow_connect.api.cluster_facts import TopicFacts
 from airflow_connect.api.offsets import TopicPartition, is_other_topic
 from airflow_connect.connectors.restore.keys import ANY, RESUME, RETENTION, TIMESTAMP, RestoreKeys
-from airflow_connect.connectors.restore.progress import Progress
 from airflow_connect.counting import names, plural
 from airflow_connect.errors import ConfigError
 from airflow_connect.kafka.admin import new_topics, watermarks
@@ -33,6 +32,18 @@ _DEFAULTS = {
 SHOWN = 20
 
 
+class Claim(Protocol):
+    """What is committed for a partition of a backup, about the topic that its records go to."""
+
+    @property
+    def target(self) -> str:
+        """The topic."""
+
+    @property
+    def topic_id(self) -> str:
+        """Its id."""
+
+
 class Wanted(NamedTuple):
     """What is to be restored to a topic.
 
@@ -46,7 +57,7 @@ class Wanted(NamedTuple):
 
     topic: str
     partitions: int
-    chains: Mapping[int, Progress | None]
+    chains: Mapping[int, Claim | None]
     oldest_ms: int | None
     original: TopicFacts | None = None
 
@@ -165,9 +176,7 @@ class Targets:
         yield from self._of_existing(target, wanted, info, begun)
         yield from self._of_settings(target, wanted, settings)
 
-    def _of_existing(
-        self, target: str, wanted: Wanted, info: TopicInfo, begun: Mapping[int, Progress]
-    ) -> Iterator[str]:
+    def _of_existing(self, target: str, wanted: Wanted, info: TopicInfo, begun: Mapping[int, Claim]) -> Iterator[str]:
         if info.partitions < wanted.partitions:
             yield (
                 f"{target} has {plural(info.partitions, 'partition')}, and the backup {wanted.partitions}: records keep"

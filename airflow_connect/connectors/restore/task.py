@@ -15,6 +15,8 @@ from airflow_connect.connectors.restore.progress import Progress, partition_of
 from airflow_connect.connectors.restore.read.chain import ChainReader, FileReader, Piece
 from airflow_connect.connectors.restore.read.opening import Store
 from airflow_connect.connectors.restore.read.records import Records, holes
+from airflow_connect.connectors.restore.values.task import ValueTask
+from airflow_connect.connectors.restore.values.work import VALUE_CHAINS
 from airflow_connect.connectors.restore.work import Chain, chains_of
 from airflow_connect.counting import agreeing, plural
 from airflow_connect.errors import DataError
@@ -97,6 +99,8 @@ class RestoreTask(SourceTask):
 
     config_class: ClassVar[type[RestoreConfig]]
     _file_systems: FileSystems | None = None
+    _values: ValueTask | None = None
+    """Does the work if the files hold values."""
 
     def start(self, config: Mapping[str, str]) -> None:
         """See `SourceTask`. Offsets are read again: an earlier attempt of this task may have committed some."""
@@ -104,6 +108,9 @@ class RestoreTask(SourceTask):
         self._typed = typed
         self._file_systems = typed.file_systems(self.context.aws)
         store = Store(self._file_systems.of(typed.root), typed.root)
+        if VALUE_CHAINS in config:
+            self._values = ValueTask(typed, store, self.context, config)
+            return
         chains = chains_of(config)
         self._partitions = {one.topic_partition: partition_of(typed.root, one.topic_partition) for one in chains}
         committed = self.context.offset_reader.offsets(self._partitions.values())
@@ -125,6 +132,8 @@ class RestoreTask(SourceTask):
         Raises:
             UnavailableError, AccessError: a file cannot be read.
         """
+        if self._values is not None:
+            return self._values.poll()
         taken = self._take(RECORDS_AT_ONCE)
         if taken is None:
             return None
@@ -157,6 +166,8 @@ class RestoreTask(SourceTask):
         Raises:
             UnavailableError, AccessError: a file cannot be read.
         """
+        if self._values is not None:
+            return self._values.poll_columns()
         taken = self._take(RECORDS_OF_COLUMNS)
         if taken is None:
             return None
@@ -178,18 +189,24 @@ class RestoreTask(SourceTask):
 
     def has_ended(self) -> bool:
         """Whether every chain was returned to its planned end, or left out: seen by the poll after the last record."""
-        return not self._left and self._piece is None
+        return self._values.has_ended() if self._values is not None else not self._left and self._piece is None
 
     def continues_batch(self) -> bool:
         """See `JoiningSourceTask`: small files are joined."""
+        if self._values is not None:
+            return self._values.continues_batch()
         return not self.has_ended() and self._joined.is_small()
 
     def commit(self) -> None:
         """What was returned so far is committed."""
+        if self._values is not None:
+            self._values.commit()
         self._joined = _Joined()
 
     def stop(self) -> None:
         """See `SourceTask`."""
+        if self._values is not None:
+            self._values.stop()
         self._piece = None
         self._left = []
         if self._file_systems is not None:

@@ -23,6 +23,7 @@ FORMATS = {
 }
 """Names of classes without their packages, which differ between Confluent's connectors."""
 MILLISECONDS, INTEGERS = "milliseconds", "integers"
+GZIP, ZSTD = ".gz", ".zst"
 
 
 class Values(NamedTuple):
@@ -55,6 +56,18 @@ class Values(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class CsvOptions:
+    """How CSV files are written: Confluent's keys with the same names, after `csv.`."""
+
+    separator: str = ","
+    quote: str = '"'
+    skip_lines: int = 0
+    first_row_as_header: bool = False
+    charset: str = "UTF-8"
+    empty_is_null: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ReadOptions:
     """How files are read.
 
@@ -68,19 +81,7 @@ class ReadOptions:
     json_schemas: bool = False
     separator: bytes = b"\n"
     timestamps: str = MILLISECONDS
-    csv: CsvOptions | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CsvOptions:
-    """How CSV files are written: Confluent's keys with the same names, after `csv.`."""
-
-    separator: str = ","
-    quote: str = '"'
-    skip_lines: int = 0
-    first_row_as_header: bool = False
-    charset: str = "UTF-8"
-    empty_is_null: bool = False
+    csv: CsvOptions = CsvOptions()
 
 
 class WholeRecordsError(Exception):

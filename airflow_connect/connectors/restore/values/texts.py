@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from airflow_connect.api.schema import BYTES, OPTIONAL_STRING, STRING, Schema, struct
-from airflow_connect.connectors.restore.values.batches import CsvOptions, Values
+from airflow_connect.connectors.restore.values.batches import GZIP, ZSTD, CsvOptions, Values
 from airflow_connect.converters.json.converter import JsonConverter
 
 ROWS_AT_ONCE = 5_000
@@ -20,7 +20,6 @@ BYTES_AT_ONCE = 4 << 20
 LARGEST_BYTES = 256 << 20
 """Of one value; a file that has no separator is not read into memory without a limit."""
 _PIECE = 1 << 20
-GZIP, ZSTD = ".gz", ".zst"
 
 
 def decompressed(content: io.RawIOBase, name: str) -> io.BufferedReader:

@@ -1,0 +1,218 @@
+"""The driver's part for files of values: one listing, what is left, the topics, and the work of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.api.source import OffsetChanges, SourceOffset, SourcePartition
+from airflow_connect.connectors.restore.documents import Documents
+from airflow_connect.connectors.restore.keys import RestoreKeys
+from airflow_connect.connectors.restore.read.opening import Store
+from airflow_connect.connectors.restore.remembered import text_of
+from airflow_connect.connectors.restore.target import Targets, Wanted, refused, settings_after
+from airflow_connect.connectors.restore.values.files import ValueBackup, ValueNames, losses
+from airflow_connect.connectors.restore.values.plan import Import, known_of_backup, left_of_backup
+from airflow_connect.connectors.restore.values.progress import ValueProgress
+from airflow_connect.connectors.restore.values.reading import ValueFileReader
+from airflow_connect.connectors.restore.values.work import ValueChain, chains_of, divided, task_config
+from airflow_connect.counting import names, plural
+from airflow_connect.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from airflow_connect.api.source import SourceConnectorContext
+    from airflow_connect.connectors.restore.config import RestoreConfig
+
+_MEANING = {
+    "timestamp": "records get the time of the run",
+    "key": "keys become null",
+    "headers": "records have no headers",
+    "header_types": "values of headers become texts",
+    "order": "records of files in several directories may come in another order",
+}
+
+
+class ValueFiles:
+    """What a connector does if its files hold values."""
+
+    def __init__(
+        self,
+        typed: RestoreConfig,
+        store: Store,
+        context: SourceConnectorContext,
+        targets: Callable[[], AbstractContextManager[Targets]],
+    ) -> None:
+        """`targets`: the topics of the cluster that records go to."""
+        self._typed, self._store, self._context, self._targets = typed, store, context, targets
+        self._version_of = ValueFileReader(store, typed.file_format, typed.read_options).version
+        self._planned: list[ValueChain] | None = None
+
+    def reconcile_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
+        """Plan the run. A restore claims its topics; see `RestoreConnector.reconcile_offsets`.
+
+        Raises:
+            ConfigError, OffsetError, DataError: the plan cannot be carried out.
+        """
+        offsets = list(committed)
+        if self._typed.is_import:
+            if self._planned is None:
+                self._planned = self._import(offsets)
+            return ()
+        known = self._known(offsets)
+        if any(one.run == self._context.run_id for one in known.values()):
+            return ()
+        backup, chains = self._restore(known)
+        self._planned = self._claimed(chains, self._wanted(backup, chains, known))
+        return [(dict(chain.source), dict(chain.offset)) for chain in self._planned]
+
+    def task_configs(self, config: Mapping[str, str], max_tasks: int) -> Sequence[Mapping[str, str]]:
+        """One configuration for each task that has something to copy."""
+        if self._planned is None:
+            self._plan_only()
+        return [task_config(config, part) for part in divided(self._planned or (), max_tasks)]
+
+    def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
+        """Those of the task's chains."""
+        return [dict(one.source) for one in chains_of(task_config)]
+
+    def _known(self, offsets: Iterable[tuple[SourcePartition, SourceOffset]]) -> dict[TopicPartition, ValueProgress]:
+        return known_of_backup(self._typed.root, offsets, self._typed.selects)
+
+    def _plan_only(self) -> None:
+        offsets = list(self._context.offset_reader.committed())
+        if self._typed.is_import:
+            self._planned = self._import(offsets)
+        else:
+            known = self._known(offsets)
+            backup, self._planned = self._restore(known)
+            wanted = self._wanted(backup, self._planned, known)
+            with self._targets() as targets:
+                there = targets.existing(wanted)
+                findings = targets.findings(wanted, there)
+            if missing := sorted(wanted.keys() - there.keys()):
+                self._context.note(f"A run would create {plural(len(missing), 'topic')}: {names(missing, 20)}.")
+            for finding in findings:
+                self._context.note(f"A run would be refused: {finding}")
+        files = sum(len(chain.files) for chain in self._planned)
+        size = sum(file.size for chain in self._planned for file in chain.files)
+        what = plural(len(self._planned), "file" if self._typed.is_import else "partition")
+        shown = names((chain.label for chain in self._planned), 20)
+        self._context.note(
+            f"To copy: {plural(files, 'file')} of {what}, {plural(size, 'byte')}" + (f": {shown}." if shown else ".")
+        )
+
+    # --- mode=GENERIC --------------------------------------------------------------------------------------------
+
+    def _import(self, offsets: Iterable[tuple[SourcePartition, SourceOffset]]) -> list[ValueChain]:
+        typed, store = self._typed, self._store
+        found = Import(typed.root, typed.key_of, typed.topic_patterns, typed.from_modified_ms)
+        found.take(store.files.walk(f"{typed.root}/", recursive=True), offsets, self._version_of)
+        for note in found.notes():
+            self._context.note(note)
+        for part, error in found.left_out:
+            self._context.leave_out(part, error)
+        if not (found.chains or found.done or found.too_old or found.left_out):
+            raise ConfigError(
+                f"{typed.root} holds no file that {RestoreKeys.topic_patterns} matches."
+                + (f" It has {plural(len(found.unmatched), 'other file')}." if found.unmatched else ""),
+                code="restore.nothing",
+                config_path=RestoreKeys.topic_patterns.name,
+                suggestion=f"The expression must match the whole key, {RestoreKeys.topics_dir} included.",
+            )
+        return found.chains
+
+    # --- mode=RESTORE_BACKUP -------------------------------------------------------------------------------------
+
+    def _restore(self, known: Mapping[TopicPartition, ValueProgress]) -> tuple[ValueBackup, list[ValueChain]]:
+        typed, store = self._typed, self._store
+        grammar = ValueNames(typed.root, typed.file_delim, typed.extensions)
+        backup = ValueBackup.of(store.files.walk(f"{typed.root}/", recursive=True), grammar, typed.selects)
+        for note in backup.notes(typed.root):
+            self._context.note(note)
+        found = {tp.topic for tp in (*backup.chains, *known)}
+        missing = sorted(set(typed.topics) - found)
+        if missing or not found:
+            what = f"of topic {names(missing)}" if missing else "that could be restored"
+            raise ConfigError(
+                f"{typed.root} holds no file {what}."
+                + (f" It has {plural(backup.others, 'file')} with other names." if backup.others else ""),
+                code="restore.nothing",
+                config_path=RestoreKeys.topics_dir.name,
+                suggestion=f"Set {RestoreKeys.topics_dir}, {RestoreKeys.file_format} and {RestoreKeys.file_delim} as in"
+                f" the sink, and {RestoreKeys.topics} to topics that it has copied.",
+            )
+        chains = left_of_backup(typed.root, backup.chains, known, self._version_of, typed.target_of)
+        self._refuse_losses(backup)
+        return backup, chains
+
+    def _refuse_losses(self, backup: ValueBackup) -> None:
+        """Files of values do not hold everything of a record: what is lost must be accepted by its name."""
+        lost = losses(backup.chains.values())
+        if missing := [one for one in lost if one not in self._typed.accepted]:
+            raise ConfigError(
+                "The files do not hold everything that their records had:"
+                f" {'; '.join(f'{one}: {_MEANING[one]}' for one in missing)}.",
+                code="restore.losses",
+                config_path=RestoreKeys.accepted.name,
+                suggestion=f"Set {RestoreKeys.accepted}={','.join(sorted({*lost, *self._typed.accepted}))} to restore"
+                " them nevertheless. Sinks that store whole records lose nothing (store.kafka.records=true).",
+            )
+
+    def _wanted(
+        self, backup: ValueBackup, chains: Sequence[ValueChain], known: Mapping[TopicPartition, ValueProgress]
+    ) -> dict[str, Wanted]:
+        by_target: dict[str, str] = {}
+        for tp in backup.chains:
+            target = self._typed.target_of(tp.topic)
+            if by_target.setdefault(target, tp.topic) != tp.topic:
+                raise ConfigError(
+                    f"Topics {by_target[target]} and {tp.topic} of the backup would both be restored to {target}.",
+                    code="restore.same_target",
+                    config_path=RestoreKeys.rename.name,
+                    suggestion="Give them different names, or restore one of them.",
+                )
+        left = {chain.topic for chain in chains}
+        by_target = {target: topic for target, topic in by_target.items() if target in left}
+        documents = Documents(self._store, backup.documents)
+        originals = documents.facts_of(by_target.values())
+        for note in documents.notes:
+            self._context.note(note)
+        found = {}
+        for target, topic in by_target.items():
+            numbers = sorted({tp.partition for tp in (*backup.chains, *known) if tp.topic == topic})
+            progress = {number: known.get(TopicPartition(topic, number)) for number in numbers}
+            original = originals.get(topic)
+            partitions = max(numbers[-1] + 1, 0 if original is None else original.partitions)
+            found[target] = Wanted(topic, partitions, progress, None, original)
+        return found
+
+    def _claimed(self, chains: Sequence[ValueChain], wanted: Mapping[str, Wanted]) -> list[ValueChain]:
+        """Check the topics, create those that are missing, and note their ids in the offsets."""
+        with self._targets() as targets:
+            there = targets.existing(wanted)
+            if findings := targets.findings(wanted, there):
+                raise refused(findings)
+            missing = {target: one for target, one in wanted.items() if target not in there}
+            for note in (*targets.notes(wanted, there), *targets.create(missing)):
+                self._context.note(note)
+            there = targets.existing(wanted)
+        later = {target: text_of(settings_after(one.original)) for target, one in missing.items()}
+        return list(self._with_topics(chains, {target: info.topic_id for target, info in there.items()}, later))
+
+    def _with_topics(
+        self, chains: Sequence[ValueChain], ids: Mapping[str, str], later: Mapping[str, str]
+    ) -> Iterator[ValueChain]:
+        for chain in chains:
+            progress = ValueProgress.of(chain.offset)
+            kept = progress.later if progress.topic_id == ids[chain.topic] else ""
+            claimed: dict[str, Any] = progress.after(
+                target=chain.topic,
+                topic_id=ids[chain.topic],
+                run=self._context.run_id,
+                later=later.get(chain.topic) or kept,
+            ).to_offset()
+            yield chain._replace(offset=claimed)

@@ -1,0 +1,218 @@
+"""Files of values: those that belong together, and their order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.connectors.files.shared.publishing.backup_document import RUNS
+from airflow_connect.connectors.restore.backup import BackupFile
+from airflow_connect.connectors.restore.keys import HEADER_TYPES, HEADERS, KEY, ORDER, TIMESTAMP
+from airflow_connect.connectors.restore.values.batches import AVRO, BYTES, FORMATS, GZIP, JSON, ORC, PARQUET, TEXT, ZSTD
+from airflow_connect.counting import counted, names
+from airflow_connect.errors import DataError
+from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS
+from airflow_connect.layout.names.object_names import HEADERS as HEADERS_MARK
+from airflow_connect.layout.names.object_names import KEYS as KEYS_MARK
+from airflow_connect.layout.names.object_names import TOPIC_CHARACTER, is_legal_topic
+from airflow_connect.stores.file_system import FoundFile
+from airflow_connect.stores.staged_names import TEMPORARY
+
+SHOWN = 5
+_LARGEST = (1 << 63) - 1
+_BY_EXTENSION = {".avro": AVRO, ".parquet": PARQUET, ".orc": ORC, ".json": JSON, ".txt": TEXT, ".bin": BYTES}
+assert set(_BY_EXTENSION.values()) < FORMATS.keys()
+
+
+class ValueFile(NamedTuple):
+    """The files that hold the same records.
+
+    Attributes:
+        start: offset of the first record.
+        values: the file of values; None: the records are tombstones.
+        keys: the file of keys; None: the records have none, or they were not kept.
+        headers: the same for headers.
+    """
+
+    start: int
+    values: BackupFile | None
+    keys: BackupFile | None = None
+    headers: BackupFile | None = None
+
+    @property
+    def parts(self) -> Iterator[BackupFile]:
+        """Its files."""
+        return (part for part in (self.values, self.keys, self.headers) if part is not None)
+
+    @property
+    def first(self) -> BackupFile:
+        """The file by which the others are known."""
+        return next(self.parts)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all."""
+        return sum(part.size for part in self.parts)
+
+    @property
+    def modified_ms(self) -> int:
+        """Of the newest."""
+        return max(part.modified_ms for part in self.parts)
+
+    def version(self, *, is_content: bool) -> str:
+        """What differs if the content of one does."""
+        return " + ".join(part.version(identity_is_content=is_content) for part in self.parts)
+
+
+def format_of_part(name: str) -> str:
+    """The format of a file of keys or headers, by its extension; "": unknown."""
+    plain = name.removesuffix(GZIP).removesuffix(ZSTD)
+    return _BY_EXTENSION.get(plain[plain.rfind(".") :], "")
+
+
+class ValueNames:
+    """The grammar of names: `<topic>/<directories>/<topic>+<partition>+<start>[.keys|.headers].<extension>`."""
+
+    def __init__(self, root: str, delimiter: str, extensions: Sequence[str]) -> None:
+        """`extensions`: of values, with the dot."""
+        self._prefix, self._extensions = f"{root}/", tuple(extensions)
+        mark = re.escape(delimiter)
+        self._pattern = re.compile(
+            rf"(?P<base>(?P<topic>{TOPIC_CHARACTER}+){mark}(?P<partition>\d{{1,10}}){mark}(?P<start>\d{{1,19}})"
+            rf"(?:{mark}(?P<end>\d{{1,19}}))?)(?P<part>\.keys|\.headers)?(?P<rest>(?:\.\w+)+)",
+            re.ASCII,
+        )
+
+    def read(self, found: FoundFile) -> tuple[TopicPartition, str, str, BackupFile] | None:
+        """Partition, name without extensions, part (`.keys`, `.headers` or "") and the file; None: another name."""
+        name = found.name.removeprefix(self._prefix)
+        above, _, base = name.rpartition("/")
+        parts = self._pattern.fullmatch(base)
+        if parts is None or above.partition("/")[0] != parts["topic"] or not is_legal_topic(parts["topic"]):
+            return None
+        start, partition, part = int(parts["start"]), int(parts["partition"]), parts["part"] or ""
+        is_known = bool(format_of_part(base)) if part else parts["rest"].endswith(self._extensions)
+        if start > _LARGEST or partition >= 1 << 31 or not is_known:
+            return None
+        end = int(parts["end"] or -1)
+        file = BackupFile(name, found.size, found.modified_ms, found.nanoseconds, found.identity, start, end)
+        return TopicPartition(parts["topic"], partition), f"{above}/{parts['base']}", part, file
+
+
+@dataclass(slots=True)
+class ValueBackup:
+    """What a listing has found.
+
+    Attributes:
+        chains: by partition, in the order of start offsets.
+        documents: of our sinks.
+        others: files with other names.
+        shown: some of them.
+        unfinished: temporary files of sinks.
+    """
+
+    chains: dict[TopicPartition, list[ValueFile]] = field(default_factory=dict)
+    documents: list[BackupFile] = field(default_factory=list)
+    others: int = 0
+    shown: list[str] = field(default_factory=list)
+    unfinished: int = 0
+
+    @classmethod
+    def of(cls, listed: Iterable[FoundFile], grammar: ValueNames, selects: object) -> ValueBackup:
+        """Take each file of a listing, and put those together that hold the same records.
+
+        Raises:
+            DataError: two files begin with the same record, or a file of keys or headers stands alone.
+        """
+        backup = cls()
+        found: dict[TopicPartition, dict[str, dict[str, BackupFile]]] = {}
+        for one in listed:
+            read = grammar.read(one)
+            if read is None:
+                backup._count_other(one, grammar)
+            elif selects(read[0].topic):  # type: ignore[operator]
+                tp, base, part, file = read
+                known = found.setdefault(tp, {}).setdefault(base, {})
+                if part in known:
+                    raise _twice(known[part].name, file.name)
+                known[part] = file
+        for tp, bases in sorted(found.items()):
+            if tp.topic not in INTERNAL_TOPICS:
+                backup.chains[tp] = _chain(tp, bases)
+        return backup
+
+    def _count_other(self, one: FoundFile, grammar: ValueNames) -> None:
+        name = one.name.removeprefix(grammar._prefix)
+        if f"/{TEMPORARY}/" in one.name:
+            self.unfinished += 1
+        elif name.startswith(f"{RUNS}/") and name.endswith(".json"):
+            self.documents.append(BackupFile(name, one.size, one.modified_ms, one.nanoseconds, one.identity, 0))
+        else:
+            self.others += 1
+            if len(self.shown) < SHOWN:
+                self.shown.append(one.name)
+
+    def notes(self, root: str) -> list[str]:
+        """Sentences about what is not restored."""
+        found = []
+        if self.others:
+            rest = self.others - len(self.shown)
+            shown = names(self.shown, SHOWN) + (f" and {rest} more" if rest else "")
+            what = counted(self.others, "file has a name", "files have names")
+            found.append(f"{what} that no file of the chosen format has, and none is read: {shown}.")
+        if self.unfinished:
+            what = counted(self.unfinished, "temporary file of a sink is", "temporary files of sinks are")
+            found.append(f"{what} below {root}, and not read.")
+        return found
+
+
+def _chain(tp: TopicPartition, bases: dict[str, dict[str, BackupFile]]) -> list[ValueFile]:
+    files = []
+    for parts in bases.values():
+        values, keys, headers = parts.get(""), parts.get(KEYS_MARK), parts.get(HEADERS_MARK)
+        if values is None and keys is None:
+            assert headers is not None
+            raise DataError(
+                f"{headers.name} has headers, and there is no file with the values of the same records.",
+                code="restore.parts",
+                suggestion="Put the file of values back beside it, or move the file away from topics.dir.",
+            )
+        files.append(ValueFile(next(iter(parts.values())).start, values, keys, headers))
+    files.sort(key=lambda file: (file.start, file.first.name))
+    for one, other in zip(files, files[1:], strict=False):
+        if one.start == other.start:
+            raise _twice(one.first.name, other.first.name)
+    for mark, kept in ((KEYS_MARK, [file.keys for file in files]), (HEADERS_MARK, [file.headers for file in files])):
+        there = [one for one in kept if one is not None]
+        if there and len(there) < len(files):
+            missing = next(file for file, one in zip(files, kept, strict=True) if one is None)
+            raise DataError(
+                f"{missing.first.name} has no file {mark} beside it, and other files of {tp} have one: {there[0].name}.",
+                code="restore.parts",
+                suggestion="Put the missing file back. A sink that began to store keys or headers later writes to another"
+                " topics.dir, or is restored in two steps.",
+            )
+    return files
+
+
+def _twice(one: str, other: str) -> DataError:
+    return DataError(
+        f"Two files begin with the same record: {one} and {other}.",
+        code="restore.overlap",
+        suggestion="Keep one of them below topics.dir. The same record is not restored twice.",
+    )
+
+
+def losses(chains: Iterable[Sequence[ValueFile]]) -> list[str]:
+    """What files of values cannot give back, as `accept.loss` names it."""
+    found = {TIMESTAMP}
+    for files in chains:
+        found.add(HEADER_TYPES if files[0].headers is not None else HEADERS)
+        if files[0].keys is None:
+            found.add(KEY)
+        if len({file.first.name.rpartition("/")[0] for file in files}) > 1:
+            found.add(ORDER)
+    return sorted(found)

@@ -1,0 +1,180 @@
+"""What is left to copy of files of values: compared with what is committed, before the first record is written."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.api.source import SourceOffset, SourcePartition
+from airflow_connect.connectors.restore.backup import BackupFile
+from airflow_connect.connectors.restore.progress import partition_of, topic_partition_of
+from airflow_connect.connectors.restore.values.files import ValueFile
+from airflow_connect.connectors.restore.values.progress import FileProgress, ValueProgress, file_of, partition_of_file
+from airflow_connect.connectors.restore.values.work import ValueChain
+from airflow_connect.counting import names, plural
+from airflow_connect.errors import ConnectError, OffsetError
+from airflow_connect.java.patterns.compiled import JavaPattern
+from airflow_connect.stores.file_system import FoundFile
+
+_AGAIN = (
+    "Records are restored in the order of the backup, so they can no longer come to their place. To restore the"
+    " partition once more, restore to an empty topic with another name of the connector."
+)
+
+
+def known_of_backup(
+    root: str, offsets: Iterable[tuple[SourcePartition, SourceOffset]], selects: Callable[[str], bool]
+) -> dict[TopicPartition, ValueProgress]:
+    """What is committed for the chosen topics of a backup."""
+    found = {}
+    for partition, offset in offsets:
+        tp = topic_partition_of(root, partition)
+        if tp is not None and selects(tp.topic):
+            found[tp] = ValueProgress.of(offset)
+    return found
+
+
+def left_of_backup(
+    root: str,
+    chains: Mapping[TopicPartition, Sequence[ValueFile]],
+    known: Mapping[TopicPartition, ValueProgress],
+    version_of: Callable[[ValueFile], str],
+    target_of: Callable[[str], str],
+) -> list[ValueChain]:
+    """The chains that have something to restore, in the order of their partitions.
+
+    Raises:
+        OffsetError: files were added, changed or deleted where earlier runs have been.
+    """
+    found = []
+    for tp, files in chains.items():
+        progress = known.get(tp, ValueProgress())
+        if progress.record == 0 and not progress.file:
+            progress = progress.after(start=-1, done=1, passed=0, newest_ms=0)
+        passed = bisect_right(files, progress.start, key=lambda file: file.start)
+        _check_passed(tp, files[:passed], progress, version_of)
+        first = passed if progress.done else passed - 1
+        if left := list(files[first:]):
+            newest_ms = max((file.modified_ms for file in files[:first]), default=0)
+            source, offset = partition_of(root, tp), progress.to_offset()
+            target = target_of(tp.topic)
+            found.append(ValueChain(source, str(tp), target, tp.partition, offset, left, first, newest_ms))
+    for tp, progress in known.items():
+        if tp not in chains and not progress.done:
+            raise _gone(tp, progress)
+    return found
+
+
+def _check_passed(
+    tp: TopicPartition, passed: Sequence[ValueFile], progress: ValueProgress, version_of: Callable[[ValueFile], str]
+) -> None:
+    """Check whether the files that earlier runs have read are still those."""
+    last = passed[-1] if passed and passed[-1].start == progress.start else None
+    if last is None and not progress.done:
+        raise _gone(tp, progress)
+    if last is not None and version_of(last) != progress.version:
+        raise OffsetError(
+            f"{last.first.name}, of which {plural(progress.record, 'record')} of {tp} were restored, has changed: it is"
+            f" {version_of(last)}, and was {progress.version}.",
+            code="restore.changed",
+            suggestion=_AGAIN,
+        )
+    newer = [file.first.name for file in passed if file.modified_ms > progress.newest_ms]
+    if newer or len(passed) > progress.passed:
+        which = names(newer) if newer else f"{plural(len(passed) - progress.passed, 'file')} more than before"
+        raise OffsetError(
+            f"Files have come, or have changed, that begin at offset {progress.start} or before, up to which {tp} was"
+            f" restored: {which}.",
+            code="restore.late_file",
+            suggestion=_AGAIN,
+        )
+
+
+def _gone(tp: TopicPartition, progress: ValueProgress) -> OffsetError:
+    return OffsetError(
+        f"{tp} was restored up to record {progress.record} of {progress.file}, and this file is not there any more.",
+        code="restore.gone",
+        suggestion="Put the deleted file back; a bucket with versions still has it. The rest of its records was not"
+        " restored.",
+    )
+
+
+class Import:
+    """The files of mode=GENERIC.
+
+    Attributes:
+        chains: what is left, a file each.
+        left_out: files that cannot be imported, and why.
+        unmatched: files that no expression of `topic.regex.list` matches; with some of their names.
+        too_old: files that were modified before `file.discovery.starting.timestamp`.
+        done: files that are imported.
+    """
+
+    def __init__(
+        self, root: str, key_of: Callable[[str], str], patterns: Sequence[tuple[str, JavaPattern]], from_ms: int
+    ) -> None:
+        """`key_of`: what the expressions must match, by the name of a file."""
+        self._root, self._key_of, self._patterns, self._from_ms = root, key_of, patterns, from_ms
+        self.chains: list[ValueChain] = []
+        self.left_out: list[tuple[str, ConnectError]] = []
+        self.unmatched: list[str] = []
+        self.too_old = self.done = 0
+
+    def take(
+        self,
+        listed: Iterable[FoundFile],
+        offsets: Iterable[tuple[SourcePartition, SourceOffset]],
+        version_of: Callable[[ValueFile], str],
+    ) -> None:
+        """Compare a listing with what is committed."""
+        known = {
+            name: FileProgress.of(offset)
+            for partition, offset in offsets
+            if (name := file_of(self._root, partition)) is not None
+        }
+        for one in listed:
+            topic = self._topic_of(one.name)
+            if topic is None:
+                self.unmatched.append(one.name)
+                continue
+            name = one.name.removeprefix(f"{self._root}/")
+            file = ValueFile(0, BackupFile(name, one.size, one.modified_ms, one.nanoseconds, one.identity, 0))
+            self._take(name, topic, file, known.pop(name, None), version_of(file))
+        for name, progress in known.items():
+            if not progress.done:
+                text = f"{self._root}/{name} is not there any more, and {progress.record} of its records were imported."
+                self._leave_out(name, text, "import.gone", "Put the file back, or delete its offset.")
+        self.chains.sort(key=lambda chain: (chain.topic, chain.label))
+
+    def _topic_of(self, name: str) -> str | None:
+        key = self._key_of(name)
+        return next((topic for topic, pattern in self._patterns if pattern.fullmatch(key) is not None), None)
+
+    def _take(self, name: str, topic: str, file: ValueFile, progress: FileProgress | None, version: str) -> None:
+        if progress is None and file.modified_ms < self._from_ms:
+            self.too_old += 1
+        elif progress is not None and progress.version != version:
+            text = (
+                f"{self._root}/{name} has changed since {plural(progress.record, 'record')} of it were imported: it is"
+                f" {version}, and was {progress.version}."
+            )
+            advice = "Write changed data to a file with a new name. To import this one from its beginning, delete its offset."
+            self._leave_out(name, text, "import.changed", advice)
+        elif progress is not None and progress.done:
+            self.done += 1
+        else:
+            offset = (progress or FileProgress(version)).to_offset()
+            self.chains.append(ValueChain(partition_of_file(self._root, name), name, topic, -1, offset, [file]))
+
+    def _leave_out(self, name: str, text: str, code: str, advice: str) -> None:
+        self.left_out.append((f"{self._root}/{name}", OffsetError(text, code=code, suggestion=advice)))
+
+    def notes(self) -> Iterator[str]:
+        """Sentences about what is not imported."""
+        if self.unmatched:
+            what = plural(len(self.unmatched), "file")
+            yield f"No expression of topic.regex.list matches {what}, and none is read: {names(self.unmatched)}."
+        if self.too_old:
+            what = plural(self.too_old, "file")
+            yield f"Not imported, because modified before file.discovery.starting.timestamp: {what}."

@@ -1,0 +1,228 @@
+"""Reads the files that hold the same records side by side: values, and keys and headers if they were kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_connect.api.record import Header
+from airflow_connect.api.schema import OPTIONAL_STRING, Schema
+from airflow_connect.connectors.restore.backup import BackupFile
+from airflow_connect.connectors.restore.read.opening import FileContent, Store
+from airflow_connect.connectors.restore.read.records import damaged
+from airflow_connect.connectors.restore.values.batches import (
+    AVRO,
+    BYTES,
+    CSV,
+    JSON,
+    ORC,
+    PARQUET,
+    ReadOptions,
+    Values,
+    WholeRecordsError,
+)
+from airflow_connect.connectors.restore.values.files import ValueFile, format_of_part
+from airflow_connect.errors import AccessError, ConnectError, DataError, UnavailableError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Rows(NamedTuple):
+    """Consecutive records of a file.
+
+    Attributes:
+        values: of the records; None: they are tombstones.
+        size: how many.
+        first: number of the first one in the file, from 0.
+        keys: by record: schema and key; None: there are no keys.
+        headers: by record; None: there are none.
+    """
+
+    values: Values | None
+    size: int
+    first: int
+    keys: list[tuple[Schema | None, Any]] | None = None
+    headers: list[tuple[Header, ...]] | None = None
+
+    @property
+    def column(self) -> pa.Array[Any] | None:
+        """The values as an Arrow array, if nothing else belongs to the records."""
+        return self.values.column if self.values is not None and self.keys is None and self.headers is None else None
+
+    def slice(self, start: int, end: int) -> Rows:
+        """Records `[start, end)` of these."""
+        values = None if self.values is None else self.values.slice(start, end)
+        keys, headers = (None if part is None else part[start:end] for part in (self.keys, self.headers))
+        return Rows(values, min(end, self.size) - start, self.first + start, keys, headers)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueFileReader:
+    """Opens files of one configuration.
+
+    Attributes:
+        store: where they are.
+        file_format: of values.
+        options: how they are read.
+    """
+
+    store: Store
+    file_format: str
+    options: ReadOptions
+
+    def version(self, file: ValueFile) -> str:
+        """What differs if the content of a file does."""
+        return file.version(is_content=self.store.files.identity_is_content)
+
+    def rows(self, file: ValueFile, first: int) -> Iterator[Rows]:
+        """The records of a file from the `first`-th on.
+
+        Raises:
+            DataError: a file is damaged or was changed, or files that belong together have different numbers of records.
+            UnavailableError, AccessError: a file cannot be read.
+        """
+        if len(list(file.parts)) > 1:
+            self._ensure_equal_counts(file)
+        with ExitStack() as opened:
+            sources = [
+                None if part is None else _Source(self._values(part, self._format(part, file), opened))
+                for part in (file.values, file.keys, file.headers)
+            ]
+            values, keys, headers = sources
+            leading = values or keys
+            assert leading is not None
+            at = 0
+            while batch := leading.next():
+                count = len(batch)
+                rows = Rows(
+                    batch if leading is values else None,
+                    count,
+                    at,
+                    None if keys is None else _keys([batch] if leading is keys else keys.take(count), file),
+                    None if headers is None else _headers(headers.take(count)),
+                )
+                at += count
+                if at > first:
+                    yield rows.slice(max(0, first - rows.first), count)
+            if at < first:
+                raise self._broken(file.first, f"it has {at} records, and {first} were copied before")
+            for part in file.parts:
+                self.store.ensure_unchanged(part)
+
+    def _format(self, part: BackupFile, file: ValueFile) -> str:
+        return self.file_format if part is file.values else format_of_part(part.name)
+
+    def _values(self, part: BackupFile, kind: str, opened: ExitStack) -> Iterator[Values]:
+        """The values of one file; errors of its format name it."""
+        content = opened.enter_context(self.store.open(part))
+        try:
+            yield from _reader(kind, content, part.name, self.options)
+        except WholeRecordsError as error:
+            raise DataError(
+                f"{self.store.full_name(part)} holds whole records, which a sink of this package has written with"
+                " store.kafka.records=true, and this configuration reads values.",
+                code="restore.whole_records",
+                suggestion="Set store.kafka.records=true here, too, and remove transformations and converters.",
+            ) from error
+        except (UnavailableError, AccessError, MemoryError):
+            raise
+        except Exception as error:
+            if content.error is not None:
+                raise content.error from error
+            if isinstance(error, ConnectError) and error.code == "restore.changed_meanwhile":
+                raise
+            self.store.ensure_unchanged(part)
+            raise self._broken(part, error.message if isinstance(error, ConnectError) else error) from error
+
+    def _broken(self, part: BackupFile, reason: object) -> DataError:
+        version = part.version(identity_is_content=self.store.files.identity_is_content)
+        return damaged(self.store.full_name(part), version, reason)
+
+    def _ensure_equal_counts(self, file: ValueFile) -> None:
+        """Count the records of files that belong together, before the first one is copied."""
+        with ExitStack() as opened:
+            counts = {
+                part.name: sum(len(batch) for batch in self._values(part, self._format(part, file), opened))
+                for part in file.parts
+            }
+        if len(set(counts.values())) > 1:
+            shown = ", ".join(f"{name} has {count}" for name, count in counts.items())
+            raise DataError(
+                f"Files of the same records have different numbers of them: {shown}.",
+                code="restore.parts",
+                suggestion="Put back the files that one flush of the sink has written together.",
+            )
+
+
+def _reader(kind: str, content: FileContent, name: str, options: ReadOptions) -> Iterator[Values]:
+    if kind in (PARQUET, ORC):
+        from airflow_connect.connectors.restore.values.arrow_values import OrcReader, ParquetReader
+
+        yield from ParquetReader(content, options.timestamps) if kind == PARQUET else OrcReader(content)
+        return
+    if kind == AVRO:
+        from airflow_connect.connectors.restore.values.avro_values import AvroReader
+
+        yield from AvroReader(content)
+        return
+    from airflow_connect.connectors.restore.values import texts
+
+    stream = texts.decompressed(content, name)
+    if kind == JSON:
+        yield from texts.json_values(stream, has_schemas=options.json_schemas)
+    elif kind == BYTES:
+        yield from texts.bytes_values(stream, options.separator)
+    elif kind == CSV:
+        yield from texts.csv_values(stream, options.csv)
+    else:
+        yield from texts.text_values(stream)
+
+
+class _Source:
+    """The values of a file, as many at a time as are asked for."""
+
+    def __init__(self, batches: Iterator[Values]) -> None:
+        self._batches = batches
+        self._rest: Values | None = None
+
+    def next(self) -> Values | None:
+        """The next batch, as it comes; None: there is none."""
+        return next((batch for batch in self._batches if len(batch)), None)
+
+    def take(self, count: int) -> list[Values]:
+        """Exactly `count` values: they were counted before."""
+        found = []
+        while count:
+            batch = self._rest or self.next()
+            assert batch is not None
+            part, left = batch.slice(0, count), len(batch) - count
+            self._rest = batch.slice(count, len(batch)) if left > 0 else None
+            found.append(part)
+            count -= len(part)
+        return found
+
+
+def _keys(batches: list[Values], file: ValueFile) -> list[tuple[Schema | None, Any]]:
+    """Keys; those of Parquet are in a struct `RecordKey`."""
+    is_wrapped = file.keys is not None and format_of_part(file.keys.name) == PARQUET
+    found: list[tuple[Schema | None, Any]] = []
+    for batch in batches:
+        schema = batch.schema
+        if is_wrapped and schema is not None:
+            found += [(schema.fields[0].schema, value["key"]) for value in batch.values()]
+        else:
+            found += [(schema, value) for value in batch.values()]
+    return found
+
+
+def _headers(batches: list[Values]) -> list[tuple[Header, ...]]:
+    """Headers; those of Parquet, and of Confluent's JSON, are in a struct `RecordHeaders`."""
+    found = []
+    for batch in batches:
+        for value in batch.values():
+            pairs = value["headers"] if isinstance(value, dict) else value
+            found.append(tuple(Header(str(one["key"]), OPTIONAL_STRING, one["value"]) for one in pairs or ()))
+    return found

@@ -1,0 +1,290 @@
+"""The task for files of values: chains, one after the other, as columns, or as records where those are needed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.record import Header, SourceRecord
+from airflow_connect.api.schema import OPTIONAL_BYTES, STRING, Schema
+from airflow_connect.api.source import SourceColumns
+from airflow_connect.connectors.restore.read.opening import Store
+from airflow_connect.connectors.restore.values.keys import FAIL
+from airflow_connect.connectors.restore.values.progress import FileProgress, ValueProgress
+from airflow_connect.connectors.restore.values.reading import Rows, ValueFileReader
+from airflow_connect.connectors.restore.values.work import ValueChain, chains_of
+from airflow_connect.errors import DataError
+
+if TYPE_CHECKING:
+    from airflow_connect.api.source import SourceTaskContext
+    from airflow_connect.connectors.restore.config import RestoreConfig
+    from airflow_connect.connectors.restore.values.files import ValueFile
+
+RECORDS_AT_ONCE = 2_000
+SECONDS_OF_BATCH, RECORDS_OF_BATCH = 1.0, 200_000
+"""When a batch ends, which transaction.boundary=poll commits: a commit of each small file would cost more than it."""
+
+
+class _Place:
+    """A chain that is being copied.
+
+    Attributes:
+        chain: as planned.
+        progress: what is returned so far.
+        number: of the file that is read, in the chain.
+        rows: of that file that come next.
+    """
+
+    def __init__(self, chain: ValueChain, offset: ValueProgress | FileProgress) -> None:
+        self.chain, self.progress = chain, offset
+        self.number = 0
+        self.rows: Iterator[Rows] | None = None
+        is_backup = isinstance(offset, ValueProgress)
+        while is_backup and self.number < len(chain.files) and self._is_done(chain.files[self.number]):
+            self.number += 1
+
+    def _is_done(self, file: ValueFile) -> bool:
+        progress = self.progress
+        return isinstance(progress, ValueProgress) and (
+            file.start < progress.start or (file.start == progress.start and bool(progress.done))
+        )
+
+    @property
+    def file(self) -> ValueFile | None:
+        """The file that is read; None: the chain is at its end."""
+        return self.chain.files[self.number] if self.number < len(self.chain.files) else None
+
+    def first(self) -> int:
+        """The first record of the file that is not copied."""
+        file, progress = self.file, self.progress
+        if isinstance(progress, ValueProgress) and file is not None and file.start != progress.start:
+            return 0
+        return progress.record
+
+    def after(self, version: str, record: int, *, done: bool) -> ValueProgress | FileProgress:
+        """The progress when so many records of the file are copied."""
+        file = self.file
+        assert file is not None
+        if isinstance(self.progress, FileProgress):
+            return self.progress.after(version=version, record=record, done=int(done))
+        passed = self.chain.files[: self.number + 1]
+        return self.progress.after(
+            start=file.start,
+            file=file.first.name,
+            version=version,
+            record=record,
+            done=int(done),
+            passed=self.chain.passed + len(passed),
+            newest_ms=max([self.chain.newest_ms, *(one.modified_ms for one in passed)]),
+        )
+
+
+class ValueTask:
+    """Copies files of values; used by the tasks of the restore sources."""
+
+    def __init__(self, typed: RestoreConfig, store: Store, context: SourceTaskContext, config: Any) -> None:
+        """Offsets are read again: an earlier attempt of this task may have committed some."""
+        self._typed, self._store, self._context = typed, store, context
+        self._reader = ValueFileReader(store, typed.file_format, typed.read_options)
+        chains = chains_of(config)
+        committed = context.offset_reader.offsets([chain.source for chain in chains])
+        kind = FileProgress if typed.is_import else ValueProgress
+        self._left = [
+            _Place(chain, self._newer(kind.of(chain.offset), offset))
+            for chain, offset in zip(chains, committed, strict=True)
+        ]
+        self._left.reverse()
+        self._piece: tuple[Rows, bool] | None = None
+        self._next: Rows | None = None
+        self._returned, self._since = 0, 0.0
+
+    def _newer(self, planned: Any, offset: Any) -> ValueProgress | FileProgress:
+        """What an earlier attempt of this run has committed, or else what was planned."""
+        now = None if offset is None else type(planned).of(offset)
+        if isinstance(now, ValueProgress) and now.topic_id == planned.topic_id:
+            return now if (now.start, now.record) > (planned.start, planned.record) else planned
+        if isinstance(now, FileProgress) and now.version == planned.version:
+            return now
+        result: ValueProgress | FileProgress = planned
+        return result
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        """The next records, as objects.
+
+        Raises:
+            UnavailableError, AccessError: a file cannot be read.
+        """
+        taken = self._take(RECORDS_AT_ONCE)
+        if taken is None:
+            return None
+        place, rows, end = taken
+        chain, file = place.chain, place.file
+        assert file is not None
+        version, extra = self._reader.version(file), self._headers_of(file)
+        tombstones: list[Any] = [None] * rows.size
+        values = tombstones if rows.values is None else rows.values.values()
+        schema: Schema | None = OPTIONAL_BYTES if rows.values is None else rows.values.schema
+        found = []
+        for n, value in enumerate(values):
+            key_schema, key = (None, None) if rows.keys is None else rows.keys[n]
+            is_last = n + 1 == rows.size
+            at = end if is_last else place.after(version, rows.first + n + 1, done=False)
+            found.append(
+                SourceRecord(
+                    topic=chain.topic,
+                    partition=chain.partition if chain.partition >= 0 else None,
+                    key_schema=key_schema,
+                    key=key,
+                    value_schema=schema,
+                    value=value,
+                    timestamp=None,
+                    headers=(*(() if rows.headers is None else rows.headers[n]), *extra),
+                    source_partition=chain.source,
+                    source_offset=at.to_offset(),
+                )
+            )
+        self._passed(place, end)
+        return found
+
+    def poll_columns(self) -> SourceColumns | None:
+        """The next records in columns; None: they are returned by `poll`.
+
+        Raises:
+            UnavailableError, AccessError: a file cannot be read.
+        """
+        rows = self._current()
+        if rows is None or rows.column is None or (self._typed.is_import and self._typed.file_headers):
+            return None
+        taken = self._take(rows.size)
+        assert taken is not None and taken[1].column is not None and taken[1].values is not None
+        place, rows, end = taken
+        chain = place.chain
+        self._passed(place, end)
+        return SourceColumns(
+            topic=chain.topic,
+            source_partition=chain.source,
+            source_offset=end.to_offset(),
+            key_schema=None,
+            keys=None,
+            value_schema=rows.values.schema if rows.values is not None else None,
+            values=rows.column,  # type: ignore[arg-type]
+            partition=chain.partition if chain.partition >= 0 else None,
+        )
+
+    def has_ended(self) -> bool:
+        """Whether every chain was returned to its planned end, or left out."""
+        return not self._left and self._piece is None
+
+    def continues_batch(self) -> bool:
+        """Small files are joined."""
+        is_recent = time.monotonic() - self._since < SECONDS_OF_BATCH
+        return not self.has_ended() and 0 < self._returned < RECORDS_OF_BATCH and is_recent
+
+    def commit(self) -> None:
+        """What was returned so far is committed."""
+        self._returned = 0
+
+    def stop(self) -> None:
+        """Nothing is read any more."""
+        self._left, self._piece, self._next = [], None, None
+
+    def _headers_of(self, file: ValueFile) -> tuple[Header, ...]:
+        if not (self._typed.is_import and self._typed.file_headers):
+            return ()
+        one = file.first
+        facts = {
+            "file.name": one.name.rpartition("/")[2],
+            "file.path": self._store.full_name(one),
+            "file.last.modified": str(one.modified_ms),
+            "file.size": str(one.size),
+        }
+        return tuple(Header(name, STRING, text) for name, text in facts.items())
+
+    def _take(self, most: int) -> tuple[_Place, Rows, ValueProgress | FileProgress] | None:
+        """The next records, at most `most`, and the progress after them."""
+        rows = self._current()
+        if rows is None or self._piece is None:
+            return None
+        is_last = self._piece[1]
+        place = self._left[-1]
+        left = self._context.records_left
+        count = min(rows.size, most if left is None else min(most, max(1, left)))
+        if count < rows.size:
+            self._piece = (rows.slice(count, rows.size), is_last)
+            rows, is_last = rows.slice(0, count), False
+        else:
+            self._piece = None
+        if not self._returned:
+            self._since = time.monotonic()
+        self._returned += rows.size
+        file = place.file
+        assert file is not None
+        return place, rows, place.after(self._reader.version(file), rows.first + rows.size, done=is_last)
+
+    def _passed(self, place: _Place, progress: ValueProgress | FileProgress) -> None:
+        place.progress = progress
+        if progress.done:
+            self._begin_next_file(place)
+
+    def _current(self) -> Rows | None:
+        """The records that are returned now; None: there are no more."""
+        while self._piece is None and self._left:
+            place = self._left[-1]
+            if place.file is None:
+                self._left.pop()
+                continue
+            try:
+                self._read(place)
+            except DataError as error:
+                self._fail(place, error)
+            except BaseException:
+                place.rows, self._next = None, None  # read again from the last record that was returned
+                raise
+        return None if self._piece is None else self._piece[0]
+
+    def _read(self, place: _Place) -> None:
+        """Read a piece, and one ahead: the offset of the last record of a file says that it was the last."""
+        file = place.file
+        assert file is not None
+        if place.rows is None:
+            place.rows = self._reader.rows(file, place.first())
+            self._next = next(place.rows, None)
+        if self._next is None:
+            # A file without records, or without others than those that are copied: nothing can carry its offset.
+            self._begin_next_file(place)
+            return
+        piece, self._next = self._next, None
+        try:
+            self._next = next(place.rows, None)
+        except DataError as error:
+            # What comes before the damaged part is good.
+            place.rows = _failing(error)
+            self._piece = (piece, False)
+            return
+        self._piece = (piece, self._next is None)
+
+    def _begin_next_file(self, place: _Place) -> None:
+        place.number += 1
+        place.rows, self._next = None, None
+
+    def _fail(self, place: _Place, error: DataError) -> None:
+        file = place.file
+        assert file is not None
+        name, record = self._store.full_name(file.first), place.first()
+        what = f"{name} from record {record} on"
+        if self._typed.on_error == FAIL or error.code in ("restore.changed_meanwhile", "restore.whole_records"):
+            label = what if self._typed.is_import else f"{place.chain.label} of the backup, {what}"
+            self._context.leave_out(label, error)
+            self._left.pop()
+        else:
+            self._context.count("Files of which the rest was left out (behavior.on.error):", 1)
+            self._context.note(f"Left out, by behavior.on.error={self._typed.on_error}: {what}. {error.message}")
+            self._begin_next_file(place)
+        place.rows, self._next = None, None
+
+
+def _failing(error: DataError) -> Iterator[Rows]:
+    """An iterator that raises."""
+    yield from ()
+    raise error

@@ -1,0 +1,75 @@
+"""What a task that copies files of values gets from the driver, as a key of its configuration."""
+
+from __future__ import annotations
+
+import base64
+import heapq
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from airflow_connect.connectors.restore.backup import BackupFile
+from airflow_connect.connectors.restore.values.files import ValueFile
+
+VALUE_CHAINS = "airflow_connect.restore.values"
+"""Key of a task's configuration; set by the connector, not by users."""
+
+
+class ValueChain(NamedTuple):
+    """Files that are copied one after the other, as planned.
+
+    Attributes:
+        source: the source partition.
+        label: of what is copied, for messages.
+        topic: that records go to.
+        partition: of it; -1: the producer chooses.
+        offset: where the run begins, the source offset.
+        files: in order.
+        passed: files that are copied.
+        newest_ms: the last modification of those.
+    """
+
+    source: Mapping[str, Any]
+    label: str
+    topic: str
+    partition: int
+    offset: Mapping[str, Any]
+    files: list[ValueFile]
+    passed: int = 0
+    newest_ms: int = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes to read, with something for each request."""
+        return sum(file.size + 1000 for file in self.files)
+
+
+def divided(chains: Sequence[ValueChain], max_tasks: int) -> list[list[ValueChain]]:
+    """Largest chain first, into the task with the fewest bytes (Graham 1969); no task is empty."""
+    bins = [(0, number) for number in range(min(max_tasks, len(chains)))]
+    contents: list[list[ValueChain]] = [[] for _ in bins]
+    for chain in sorted(chains, key=lambda one: (-one.size, one.label)):
+        load, number = heapq.heappop(bins)
+        contents[number].append(chain)
+        heapq.heappush(bins, (load + chain.size, number))
+    return contents
+
+
+def task_config(config: Mapping[str, str], chains: Sequence[ValueChain]) -> dict[str, str]:
+    """The configuration of a task."""
+    text = json.dumps(list(chains), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    return {**config, VALUE_CHAINS: base64.b64encode(zlib.compress(text)).decode()}
+
+
+def chains_of(config: Mapping[str, str]) -> list[ValueChain]:
+    """The chains of a task."""
+    rows = json.loads(zlib.decompress(base64.b64decode(config[VALUE_CHAINS])).decode("utf-8", "surrogatepass"))
+    return [
+        ValueChain(source, label, topic, partition, offset, [_file(*file) for file in files], *rest)
+        for source, label, topic, partition, offset, files, *rest in rows
+    ]
+
+
+def _file(start: int, *parts: list[Any] | None) -> ValueFile:
+    return ValueFile(start, *(None if part is None else BackupFile(*part) for part in parts))
