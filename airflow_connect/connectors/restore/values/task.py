@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.record import Header, SourceRecord
-from airflow_connect.api.schema import OPTIONAL_BYTES, STRING, Schema
+from airflow_connect.api.schema import STRING
 from airflow_connect.api.source import SourceColumns
 from airflow_connect.connectors.restore.read.opening import Store
 from airflow_connect.connectors.restore.values.keys import FAIL
@@ -97,6 +97,7 @@ class ValueTask:
         self._left.reverse()
         self._piece: tuple[Rows, bool] | None = None
         self._next: Rows | None = None
+        self._broken: DataError | None = None
         self._returned, self._since = 0, 0.0
 
     def _newer(self, planned: Any, offset: Any) -> ValueProgress | FileProgress:
@@ -124,7 +125,7 @@ class ValueTask:
         version, extra = self._reader.version(file), self._headers_of(file)
         tombstones: list[Any] = [None] * rows.size
         values = tombstones if rows.values is None else rows.values.values()
-        schema: Schema | None = OPTIONAL_BYTES if rows.values is None else rows.values.schema
+        schema = None if rows.values is None else rows.values.schema
         found = []
         for n, value in enumerate(values):
             key_schema, key = (None, None) if rows.keys is None else rows.keys[n]
@@ -247,6 +248,8 @@ class ValueTask:
         """Read a piece, and one ahead: the offset of the last record of a file says that it was the last."""
         file = place.file
         assert file is not None
+        if self._broken is not None:
+            raise self._broken
         if place.rows is None:
             place.rows = self._reader.rows(file, place.first())
             self._next = next(place.rows, None)
@@ -258,15 +261,15 @@ class ValueTask:
         try:
             self._next = next(place.rows, None)
         except DataError as error:
-            # What comes before the damaged part is good.
-            place.rows = _failing(error)
+            # What comes before the damaged part is good; the error is raised after it.
+            self._broken = error
             self._piece = (piece, False)
             return
         self._piece = (piece, self._next is None)
 
     def _begin_next_file(self, place: _Place) -> None:
         place.number += 1
-        place.rows, self._next = None, None
+        place.rows, self._next, self._broken = None, None, None
 
     def _fail(self, place: _Place, error: DataError) -> None:
         file = place.file
@@ -281,10 +284,4 @@ class ValueTask:
             self._context.count("Files of which the rest was left out (behavior.on.error):", 1)
             self._context.note(f"Left out, by behavior.on.error={self._typed.on_error}: {what}. {error.message}")
             self._begin_next_file(place)
-        place.rows, self._next = None, None
-
-
-def _failing(error: DataError) -> Iterator[Rows]:
-    """An iterator that raises."""
-    yield from ()
-    raise error
+        place.rows, self._next, self._broken = None, None, None

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -98,15 +98,27 @@ class _Zstd(_Decompressed):
         return data
 
 
-def _batches(rows: Iterator[Any], schema: Schema | None, size: Callable[[Any], int] = len) -> Iterator[Values]:
-    """Rows in batches of bounded size."""
-    index, kept, total = 0, [], 0
-    for row in rows:
-        kept.append(row)
-        total += size(row)
-        if len(kept) >= ROWS_AT_ONCE or total >= BYTES_AT_ONCE:
+def _batches(rows: Iterator[tuple[Schema | None, Any, int]]) -> Iterator[Values]:
+    """Rows in batches of one schema and bounded size; those before a damaged one come, and then its error.
+
+    Args:
+        rows: schema, value, and bytes of each.
+    """
+    index, total = 0, 0
+    kept: list[Any] = []
+    schema: Schema | None = None
+    try:
+        for found, value, size in rows:
+            if kept and (found != schema or len(kept) >= ROWS_AT_ONCE or total >= BYTES_AT_ONCE):
+                yield Values(index, schema, kept)
+                index, kept, total = index + len(kept), [], 0
+            schema = found
+            kept.append(value)
+            total += size
+    except Exception:
+        if kept:
             yield Values(index, schema, kept)
-            index, kept, total = index + len(kept), [], 0
+        raise
     if kept:
         yield Values(index, schema, kept)
 
@@ -125,12 +137,12 @@ def separated(stream: io.BufferedReader, separator: bytes) -> Iterator[bytes]:
 
 def bytes_values(stream: io.BufferedReader, separator: bytes) -> Iterator[Values]:
     """Files of ByteArrayFormat."""
-    yield from _batches(separated(stream, separator), BYTES)
+    yield from _batches((BYTES, part, len(part)) for part in separated(stream, separator))
 
 
 def text_values(stream: io.BufferedReader) -> Iterator[Values]:
     """Lines of UTF-8, as StringFormat writes them."""
-    yield from _batches((line.decode() for line in separated(stream, b"\n")), STRING)
+    yield from _batches((STRING, line.decode(), len(line)) for line in separated(stream, b"\n"))
 
 
 def documents(stream: io.BufferedReader) -> Iterator[bytes]:
@@ -177,19 +189,13 @@ def json_values(stream: io.BufferedReader, *, has_schemas: bool) -> Iterator[Val
     """Documents as JsonConverter reads them; values of one schema at a time."""
     converter = JsonConverter()
     converter.configure({"schemas.enable": str(has_schemas).lower()})
-    index, total = 0, 0
-    kept: list[Any] = []
-    schema: Schema | None = None
-    for document in documents(stream):
-        found = converter.to_connect("", document)
-        if kept and (found.schema != schema or len(kept) >= ROWS_AT_ONCE or total >= BYTES_AT_ONCE):
-            yield Values(index, schema, kept)
-            index, kept, total = index + len(kept), [], 0
-        schema = found.schema
-        kept.append(found.value)
-        total += len(document)
-    if kept:
-        yield Values(index, schema, kept)
+
+    def rows() -> Iterator[tuple[Schema | None, Any, int]]:
+        for document in documents(stream):
+            found = converter.to_connect("", document)
+            yield found.schema, found.value, len(document)
+
+    yield from _batches(rows())
 
 
 def csv_values(stream: io.BufferedReader, options: CsvOptions) -> Iterator[Values]:
@@ -220,4 +226,4 @@ def csv_values(stream: io.BufferedReader, options: CsvOptions) -> Iterator[Value
             name: None if options.empty_is_null and not part else part for name, part in zip(names, row, strict=True)
         }
 
-    yield from _batches(values(), schema, lambda row: sum(len(part or "") for part in row.values()))
+    yield from _batches((schema, row, sum(len(part or "") for part in row.values())) for row in values())

@@ -82,7 +82,7 @@ def test_values_come_back_in_their_partitions(
         values = [one.value for one in found if one.partition == partition]
         assert [as_json(one) for one in values] == [as_json(value(n)) for n in range(partition, 30, 2)]
     assert restore.run().records == 0
-    produce(topic, [(2, None, value(99), TIME_MS, [])])
+    produce(topic, [(1, None, value(99), TIME_MS, [])])
     sink.run()
     assert restore.run(columnar=columnar).records == 1
 
@@ -160,6 +160,10 @@ def failure(restore: Restore, **overrides: str) -> dict[str, Any]:
     return dict(report.error)
 
 
+def text_of(error: dict[str, Any]) -> str:
+    return f"{error['message']} {error['suggestion']}"
+
+
 def test_losses_must_be_accepted_by_their_names(restore: Restore) -> None:
     restore.config["accept.loss"] = ""
     error = failure(restore)
@@ -171,8 +175,8 @@ def test_damaged_line_leaves_out_what_follows_and_an_error_is_told(restore: Rest
     damaged = folder / "t+0+0000000005.json"
     damaged.write_bytes(b'{"n":5}\n{"n":6}\n{"n"\n{"n":8}\n')
     error = failure(restore)
-    assert error["code"] == "restore.damaged" and damaged.name in error["message"]
-    assert numbers(restore) == [0, 1, 2, 3, 4]
+    assert f"{damaged} from record 2 on" in text_of(error) and "cannot be read" in text_of(error)
+    assert numbers(restore) == [0, 1, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("policy", ["ignore", "log"])
@@ -180,9 +184,9 @@ def test_damaged_file_can_be_left_out(restore: Restore, folder: Path, policy: st
     damaged = folder / "t+0+0000000005.json"
     damaged.write_bytes(b'{"n":5}\n{"n":6}\n{"n"\n{"n":8}\n')
     report = restore.run(**{"behavior.on.error": policy})
-    assert numbers(restore) == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14]
+    assert numbers(restore) == [0, 1, 2, 3, 4, 5, 6, 10, 11, 12, 13, 14]
     assert "Files of which the rest was left out (behavior.on.error): 1." in report.notes
-    assert [note for note in report.notes if f"behavior.on.error={policy}: {damaged} from record 0 on" in note]
+    assert [note for note in report.notes if f"behavior.on.error={policy}: {damaged} from record 2 on" in note]
 
 
 def test_files_that_change_or_come_late_are_refused(restore: Restore, folder: Path) -> None:
@@ -215,7 +219,7 @@ def test_parts_with_different_numbers_of_records_fail_before_a_record_is_written
     for first in (0, 5, 10):
         (folder / f"t+0+{first:010d}.keys.json").write_bytes(b'"k"\n' * (4 if first == 5 else 5))
     error = failure(restore)
-    assert error["code"] == "restore.parts" and "t+0+0000000005.keys.json has 4" in error["message"]
+    assert "t+0+0000000005.keys.json has 4" in text_of(error)
     assert numbers(restore) == [0, 1, 2, 3, 4]
 
 
@@ -225,7 +229,7 @@ def test_whole_records_and_values_are_not_mixed_up(make_topic: Any, produce: Any
     whole = make_sink(topic, **{"format.class": PARQUET_FORMAT, "store.kafka.records": "true"})
     whole.run()
     error = failure(restore_of(whole, f"{topic}-1", **WITH_SCHEMAS, **LOST))
-    assert error["code"] == "restore.whole_records" and "store.kafka.records=true" in error["suggestion"]
+    assert "holds whole records" in text_of(error)
 
 
 def test_plan_of_values(restore: Restore) -> None:
