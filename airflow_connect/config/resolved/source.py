@@ -83,7 +83,8 @@ class SourceConnectorConfig(SourceKeys):
         own = converter_of(self.raw, self.parsed, key)
         if own is not None:
             return own
-        name = plugins.load(self.connector).default_converters(self.raw).get(key)
+        defaults = getattr(plugins.load(self.connector), "default_converters", None)
+        name = None if defaults is None else defaults(self.raw).get(key)
         return None if name is None else converter_of(self.raw, {key: name}, key)
 
     @classmethod

@@ -140,7 +140,7 @@ class RestoreConfig(RestoreKeys):
         for key in (RestoreKeys.from_ms, RestoreKeys.until_ms, RestoreKeys.from_offsets, RestoreKeys.until_offsets):
             if self.raw.get(key.name, "").strip():
                 raise ConfigError(
-                    f"{key} needs files of whole records: files of values have neither timestamps nor offsets of records.",
+                    f"{key} needs files of whole records: files of values have no timestamps and no offsets.",
                     code="restore.range",
                     config_path=key.name,
                     suggestion=f"Remove {key}.",

@@ -54,7 +54,7 @@ S3_KEYS = (
 
 
 def format_name(class_name: Any) -> str:
-    """The format of a class, by its name without the package, which differs between Confluent's connectors; "": none."""
+    """The format of a class, by its name without the package, which differs between connectors; "": none."""
     short = str(class_name or "").rpartition(".")[2]
     return next((name for name, classes in FORMATS.items() if short in classes), "")
 
@@ -174,8 +174,8 @@ class RestoreKeys(ValueKeys):
     mode = _BACKUP.high.text(
         "mode",
         RESTORE_BACKUP,
-        "RESTORE_BACKUP restores files of sinks, to the topics and partitions in their names. GENERIC imports files with"
-        " any names to the topics of topic.regex.list.",
+        "RESTORE_BACKUP restores files of sinks, to the topics and partitions in their names. GENERIC imports files"
+        " with any names to the topics of topic.regex.list.",
         Lambda(_check_mode, f"{RESTORE_BACKUP}, {GENERIC}"),
     )
     file_format = _BACKUP.high.text(
@@ -270,8 +270,8 @@ class RestoreKeys(ValueKeys):
         "",
         "Losses that do not refuse the run, comma separated. `timestamp`: records whose timestamp cannot be written"
         " get another one. `retention`: Kafka deletes restored records soon, because they are older than the topic"
-        " keeps them. For files of values, what they do not have: `timestamp`, `key`, `headers`, `header_types` (values of"
-        " headers become texts) and `order` (files of several directories).",
+        " keeps them. For files of values, what they do not have: `timestamp`, `key`, `headers`, `header_types` (values"
+        " of headers become texts) and `order` (files of several directories).",
         Lambda(_check_losses, ", ".join(LOSSES)),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 from airflow_connect.api.offsets import TopicPartition
@@ -182,7 +183,7 @@ def _chain(tp: TopicPartition, bases: dict[str, dict[str, BackupFile]]) -> list[
             )
         files.append(ValueFile(next(iter(parts.values())).start, values, keys, headers))
     files.sort(key=lambda file: (file.start, file.first.name))
-    for one, other in zip(files, files[1:], strict=False):
+    for one, other in pairwise(files):
         if one.start == other.start:
             raise _twice(one.first.name, other.first.name)
     for mark, kept in ((KEYS_MARK, [file.keys for file in files]), (HEADERS_MARK, [file.headers for file in files])):
@@ -190,10 +191,11 @@ def _chain(tp: TopicPartition, bases: dict[str, dict[str, BackupFile]]) -> list[
         if there and len(there) < len(files):
             missing = next(file for file, one in zip(files, kept, strict=True) if one is None)
             raise DataError(
-                f"{missing.first.name} has no file {mark} beside it, and other files of {tp} have one: {there[0].name}.",
+                f"{missing.first.name} has no file {mark} beside it, and other files of {tp} have one:"
+                f" {there[0].name}.",
                 code="restore.parts",
-                suggestion="Put the missing file back. A sink that began to store keys or headers later writes to another"
-                " topics.dir, or is restored in two steps.",
+                suggestion="Put the missing file back. A sink that began to store keys or headers later wrote two"
+                " backups: move the files of one to another topics.dir, and restore them one after the other.",
             )
     return files
 

@@ -159,7 +159,7 @@ class Import:
                 f"{self._root}/{name} has changed since {plural(progress.record, 'record')} of it were imported: it is"
                 f" {version}, and was {progress.version}."
             )
-            advice = "Write changed data to a file with a new name. To import this one from its beginning, delete its offset."
+            advice = "Write changed data to a file with a new name. To import this one once more, delete its offset."
             self._leave_out(name, text, "import.changed", advice)
         elif progress is not None and progress.done:
             self.done += 1

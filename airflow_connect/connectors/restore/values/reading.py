@@ -81,7 +81,7 @@ class ValueFileReader:
         """The records of a file from the `first`-th on.
 
         Raises:
-            DataError: a file is damaged or was changed, or files that belong together have different numbers of records.
+            DataError: a file is damaged or was changed, or files that belong together have not as many records.
             UnavailableError, AccessError: a file cannot be read.
         """
         if len(list(file.parts)) > 1:
