@@ -21,7 +21,15 @@ from airflow_connect.connectors.restore.keys import (
     S3SourceKeys,
     format_name,
 )
-from airflow_connect.connectors.restore.values.batches import BYTES, CSV, GZIP, JSON, TEXT, ZSTD, ReadOptions
+from airflow_connect.connectors.restore.options import (
+    BYTES,
+    CSV,
+    GZIP,
+    JSON,
+    TEXT,
+    ZSTD,
+    ReadOptions,
+)
 from airflow_connect.errors import ConfigError, InternalError
 from airflow_connect.java.patterns.compiled import compile_java_pattern
 from airflow_connect.stores.file_systems import FileSystems

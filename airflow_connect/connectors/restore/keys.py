@@ -17,8 +17,13 @@ from airflow_connect.api.config.values import invalid
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.config.keys.points_in_time import parse_timestamp_ms
 from airflow_connect.connectors.files.s3.keys import S3StoreKeys
-from airflow_connect.connectors.restore.values.batches import AVRO, FORMATS, ORC, PARQUET
-from airflow_connect.connectors.restore.values.keys import ValueKeys
+from airflow_connect.connectors.restore.options import (
+    AVRO,
+    FORMATS,
+    ORC,
+    PARQUET,
+)
+from airflow_connect.connectors.restore.value_keys import ValueKeys
 from airflow_connect.errors import ConfigError
 from airflow_connect.java.patterns.compiled import compile_java_pattern
 from airflow_connect.java.patterns.nodes import PatternError

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_connect.api.schema import Schema, Type
 from airflow_connect.api.whole_record import WHOLE_RECORD
+from airflow_connect.connectors.restore.options import (
+    AVRO,
+    ORC,
+    PARQUET,
+)
 from airflow_connect.connectors.restore.read.avro_blocks import AvroBlocks, field_names
 from airflow_connect.connectors.restore.read.records import FIELDS
-from airflow_connect.connectors.restore.values.batches import AVRO, ORC, PARQUET
 
 if TYPE_CHECKING:
     import io

@@ -22,8 +22,15 @@ from airflow_connect.api.schema import (
     Schema,
     Type,
 )
+from airflow_connect.connectors.restore.options import (
+    INTEGERS,
+    MILLISECONDS,
+)
 from airflow_connect.connectors.restore.read.records import FIELDS
-from airflow_connect.connectors.restore.values.batches import INTEGERS, MILLISECONDS, Values, WholeRecordsError
+from airflow_connect.connectors.restore.values.batches import (
+    Values,
+    WholeRecordsError,
+)
 
 ROWS_AT_ONCE = 20_000
 _SIMPLE: tuple[tuple[Any, Type, Any], ...] = (

@@ -9,7 +9,10 @@ import fastavro
 
 from airflow_connect.connectors.restore.read.avro_blocks import AvroBlocks, field_names
 from airflow_connect.connectors.restore.read.records import FIELDS
-from airflow_connect.connectors.restore.values.batches import Values, WholeRecordsError
+from airflow_connect.connectors.restore.values.batches import (
+    Values,
+    WholeRecordsError,
+)
 from airflow_connect.converters.avro.anything import read_anything
 from airflow_connect.converters.avro.names import AvroSettings
 from airflow_connect.converters.avro.parsing import parsed_for_reading

@@ -1,29 +1,14 @@
-"""What readers of all formats return, and what they must know."""
+"""What readers of all formats return."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from airflow_connect.api.schema import Schema
-
-AVRO, PARQUET, ORC, JSON, BYTES, TEXT, CSV = "avro", "parquet", "orc", "json", "bytes", "text", "csv"
-FORMATS = {
-    AVRO: ("AvroFormat", "CloudStorageAvroFormat"),
-    PARQUET: ("ParquetFormat", "CloudStorageParquetFormat"),
-    ORC: ("OrcFormat",),
-    JSON: ("JsonFormat", "CloudStorageJsonFormat"),
-    BYTES: ("ByteArrayFormat", "CloudStorageByteArrayFormat"),
-    TEXT: ("StringFormat",),
-    CSV: ("CsvFormat", "CloudStorageCsvFormat"),
-}
-"""Names of classes without their packages, which differ between Confluent's connectors."""
-MILLISECONDS, INTEGERS = "milliseconds", "integers"
-GZIP, ZSTD = ".gz", ".zst"
 
 
 class Values(NamedTuple):
@@ -53,35 +38,6 @@ class Values(NamedTuple):
     def values(self) -> list[Any]:
         """As objects."""
         return list(self.column.to_pylist()) if self.rows is None and self.column is not None else list(self.rows or ())
-
-
-@dataclass(frozen=True, slots=True)
-class CsvOptions:
-    """How CSV files are written: Confluent's keys with the same names, after `csv.`."""
-
-    separator: str = ","
-    quote: str = '"'
-    skip_lines: int = 0
-    first_row_as_header: bool = False
-    charset: str = "UTF-8"
-    empty_is_null: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
-    """How files are read.
-
-    Attributes:
-        json_schemas: `format.json.schema.enable`.
-        separator: `format.bytearray.separator`.
-        timestamps: MILLISECONDS or INTEGERS, for timestamps of Parquet that are finer than milliseconds.
-        csv: how CSV files are written.
-    """
-
-    json_schemas: bool = False
-    separator: bytes = b"\n"
-    timestamps: str = MILLISECONDS
-    csv: CsvOptions = CsvOptions()
 
 
 class WholeRecordsError(Exception):

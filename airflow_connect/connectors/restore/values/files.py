@@ -12,7 +12,17 @@ from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.connectors.files.shared.publishing.backup_document import RUNS
 from airflow_connect.connectors.restore.backup import BackupFile
 from airflow_connect.connectors.restore.keys import HEADER_TYPES, HEADERS, KEY, ORDER, TIMESTAMP
-from airflow_connect.connectors.restore.values.batches import AVRO, BYTES, FORMATS, GZIP, JSON, ORC, PARQUET, TEXT, ZSTD
+from airflow_connect.connectors.restore.options import (
+    AVRO,
+    BYTES,
+    FORMATS,
+    GZIP,
+    JSON,
+    ORC,
+    PARQUET,
+    TEXT,
+    ZSTD,
+)
 from airflow_connect.counting import counted, names
 from airflow_connect.errors import DataError
 from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow_connect.api.record import Header
 from airflow_connect.api.schema import OPTIONAL_STRING, Schema
 from airflow_connect.connectors.restore.backup import BackupFile
-from airflow_connect.connectors.restore.read.opening import FileContent, Store
-from airflow_connect.connectors.restore.read.records import damaged
-from airflow_connect.connectors.restore.values.batches import (
+from airflow_connect.connectors.restore.options import (
     AVRO,
     BYTES,
     CSV,
@@ -20,6 +18,10 @@ from airflow_connect.connectors.restore.values.batches import (
     ORC,
     PARQUET,
     ReadOptions,
+)
+from airflow_connect.connectors.restore.read.opening import FileContent, Store
+from airflow_connect.connectors.restore.read.records import damaged
+from airflow_connect.connectors.restore.values.batches import (
     Values,
     WholeRecordsError,
 )

@@ -10,7 +10,7 @@ from airflow_connect.api.record import Header, SourceRecord
 from airflow_connect.api.schema import STRING
 from airflow_connect.api.source import SourceColumns
 from airflow_connect.connectors.restore.read.opening import Store
-from airflow_connect.connectors.restore.values.keys import FAIL
+from airflow_connect.connectors.restore.value_keys import FAIL
 from airflow_connect.connectors.restore.values.progress import FileProgress, ValueProgress
 from airflow_connect.connectors.restore.values.reading import Rows, ValueFileReader
 from airflow_connect.connectors.restore.values.work import ValueChain, chains_of

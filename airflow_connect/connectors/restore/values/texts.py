@@ -12,7 +12,14 @@ from typing import Any
 import orjson
 
 from airflow_connect.api.schema import BYTES, OPTIONAL_STRING, STRING, Schema, struct
-from airflow_connect.connectors.restore.values.batches import GZIP, ZSTD, CsvOptions, Values
+from airflow_connect.connectors.restore.options import (
+    GZIP,
+    ZSTD,
+    CsvOptions,
+)
+from airflow_connect.connectors.restore.values.batches import (
+    Values,
+)
 from airflow_connect.converters.json.converter import JsonConverter
 
 ROWS_AT_ONCE = 5_000

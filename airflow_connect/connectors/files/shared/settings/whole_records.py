@@ -29,8 +29,8 @@ class WholeRecordConfig(TypedConfig):
         "store.kafka.records",
         False,
         "Whether a file holds whole records, for a backup: topic, partition, offset, timestamp and its type, key,"
-        " value and headers, as the bytes that Kafka has, tombstones included. Converters are not used, and none has to be set."
-        " It needs AvroFormat, ParquetFormat or OrcFormat.",
+        " value and headers, as the bytes that Kafka has, tombstones included. Converters are not used, and none has to"
+        " be set. It needs AvroFormat, ParquetFormat or OrcFormat.",
         display_name="Store whole records",
     )
     registry_urls = _FILES.medium.words(

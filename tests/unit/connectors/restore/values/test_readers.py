@@ -29,9 +29,16 @@ from airflow_connect.api.schema import (
     map_of,
     struct,
 )
+from airflow_connect.connectors.restore.options import (
+    INTEGERS,
+    MILLISECONDS,
+    CsvOptions,
+)
 from airflow_connect.connectors.restore.values.arrow_values import OrcReader, ParquetReader
 from airflow_connect.connectors.restore.values.avro_values import AvroReader
-from airflow_connect.connectors.restore.values.batches import INTEGERS, MILLISECONDS, CsvOptions, WholeRecordsError
+from airflow_connect.connectors.restore.values.batches import (
+    WholeRecordsError,
+)
 from airflow_connect.connectors.restore.values.texts import (
     bytes_values,
     csv_values,

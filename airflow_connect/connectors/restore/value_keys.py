@@ -9,7 +9,11 @@ from airflow_connect.api.config.config_def import ConfigDef, KeyFamily
 from airflow_connect.api.config.typed import KeyGroup, TypedConfig
 from airflow_connect.api.config.validators import Lambda, Range, ValidString
 from airflow_connect.api.config.values import invalid
-from airflow_connect.connectors.restore.values.batches import INTEGERS, MILLISECONDS, CsvOptions
+from airflow_connect.connectors.restore.options import (
+    INTEGERS,
+    MILLISECONDS,
+    CsvOptions,
+)
 from airflow_connect.java.patterns.compiled import JavaPattern, compile_java_pattern
 from airflow_connect.java.patterns.nodes import PatternError
 from airflow_connect.layout.names.object_names import is_legal_topic
