@@ -183,17 +183,16 @@ def all_rows(records: int) -> list[Row]:
         + _table_rows(records)
         + _database_rows(avro)
         + _mirror_rows(records)
-        + [
-            Row(
-                "restore",
-                "a backup in Parquet back into a topic, lz4",
-                Load(10, 24, records),
-                restores.CONFIG,
-                store=restores.STORE,
-            )
-        ]
+        + [Row(name, about, hours, config, store=restores.STORE) for name, about, config in _RESTORES]
         + [Row("search", "JSON into an index of OpenSearch", Load(10, 24, records), search.CONFIG, store=search.STORE)]
     )
+
+
+_RESTORES = (
+    ("restore", "a backup in Parquet back into a topic, lz4", restores.CONFIG),
+    ("restore-parquet", "values in Parquet back into a topic as JSON, lz4", restores.PARQUET_VALUES),
+    ("restore-json", "JSON lines, gzip, back into a topic, lz4", restores.JSON_VALUES),
+)
 
 
 def _table_rows(records: int) -> list[Row]:

@@ -101,7 +101,7 @@ class Bench:
         else:
             self._fill(row.load)
         if row.store == restores.STORE and isinstance(row.load, Load):
-            self._restores.back_up(row.load, self._run_warm)
+            self._restores.back_up(row.load, row.config, self._run_warm)
         prefix = f"d{uuid.uuid4().hex[:8]}"
         if row.store == "kafka":
             create_topic(self.kafka.bootstrap, f"{row.name}-{prefix}")
