@@ -30,6 +30,7 @@ from airflow_connect.connectors.restore.options import (
     ZSTD,
     ReadOptions,
 )
+from airflow_connect.connectors.restore.value_keys import FAIL
 from airflow_connect.errors import ConfigError, InternalError
 from airflow_connect.java.patterns.compiled import compile_java_pattern
 from airflow_connect.stores.file_systems import FileSystems
@@ -127,6 +128,13 @@ class RestoreConfig(RestoreKeys):
         if self.holds_values:
             self._refuse_parts_of_values()
             return
+        if self.on_error != FAIL:
+            raise ConfigError(
+                f"{RestoreKeys.on_error}={self.on_error} would leave a hole in a topic of whole records.",
+                code="restore.on_error",
+                config_path=RestoreKeys.on_error.name,
+                suggestion=f"Use {FAIL}: other partitions are restored, and the run fails.",
+            )
         if self.raw.get(TRANSFORMS, "").strip():
             raise ConfigError(
                 "A restored record is the one of the backup, so nothing can transform it.",

@@ -85,8 +85,8 @@ def no_backup(name: str, columns: Sequence[str]) -> DataError:
     return DataError(
         f"{name} does not hold whole records: its fields are {', '.join(columns) or 'none'}.",
         code="restore.no_backup",
-        suggestion="Only files that a sink of this package wrote with store.kafka.records=true can be restored."
-        " Choose other topics, or another topics.dir.",
+        suggestion="If the files hold values, set store.kafka.records=false and the converters that write them to"
+        " Kafka. Otherwise choose other topics, or another topics.dir.",
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.source import OffsetChanges, SourceOffset, SourcePartition
 from airflow_connect.connectors.restore.documents import Documents
-from airflow_connect.connectors.restore.keys import RestoreKeys
+from airflow_connect.connectors.restore.keys import WHOLE_FORMATS, RestoreKeys
 from airflow_connect.connectors.restore.read.opening import Store
 from airflow_connect.connectors.restore.remembered import text_of
 from airflow_connect.connectors.restore.target import Targets, Wanted, refused, settings_after
@@ -48,7 +48,8 @@ class ValueFiles:
     ) -> None:
         """`targets`: the topics of the cluster that records go to."""
         self._typed, self._store, self._context, self._targets = typed, store, context, targets
-        self._version_of = ValueFileReader(store, typed.file_format, typed.read_options).version
+        self._reader = ValueFileReader(store, typed.file_format, typed.read_options)
+        self._version_of = self._reader.version
         self._planned: list[ValueChain] | None = None
 
     def reconcile_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
@@ -146,6 +147,8 @@ class ValueFiles:
                 f" the sink, and {RestoreKeys.topics} to topics that it has copied.",
             )
         chains = left_of_backup(typed.root, backup.chains, known, self._version_of, typed.target_of)
+        if chains and typed.file_format in WHOLE_FORMATS:
+            self._reader.refuse_whole_records(chains[0].files[0])
         self._refuse_losses(backup)
         return backup, chains
 

@@ -31,6 +31,8 @@ from airflow_connect.errors import AccessError, ConnectError, DataError, Unavail
 if TYPE_CHECKING:
     import pyarrow as pa
 
+WHOLE_RECORDS = "restore.whole_records"
+
 
 class Rows(NamedTuple):
     """Consecutive records of a file.
@@ -114,6 +116,21 @@ class ValueFileReader:
             for part in file.parts:
                 self.store.ensure_unchanged(part)
 
+    def refuse_whole_records(self, file: ValueFile) -> None:
+        """Look into a file before the run begins: a wrong configuration shall not write to any topic.
+
+        Raises:
+            DataError: it holds whole records.
+        """
+        if file.values is None:
+            return
+        with ExitStack() as opened:
+            try:
+                next(self._values(file.values, self.file_format, opened), None)
+            except DataError as error:
+                if error.code == WHOLE_RECORDS:
+                    raise  # any other error belongs to the task that reads the file
+
     def _format(self, part: BackupFile, file: ValueFile) -> str:
         return self.file_format if part is file.values else format_of_part(part.name)
 
@@ -126,7 +143,7 @@ class ValueFileReader:
             raise DataError(
                 f"{self.store.full_name(part)} holds whole records, which a sink of this package has written with"
                 " store.kafka.records=true, and this configuration reads values.",
-                code="restore.whole_records",
+                code=WHOLE_RECORDS,
                 suggestion="Set store.kafka.records=true here, too, and remove transformations and converters.",
             ) from error
         except (UnavailableError, AccessError, MemoryError):

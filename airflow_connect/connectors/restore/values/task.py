@@ -12,7 +12,7 @@ from airflow_connect.api.source import SourceColumns
 from airflow_connect.connectors.restore.read.opening import Store
 from airflow_connect.connectors.restore.value_keys import FAIL
 from airflow_connect.connectors.restore.values.progress import FileProgress, ValueProgress
-from airflow_connect.connectors.restore.values.reading import Rows, ValueFileReader
+from airflow_connect.connectors.restore.values.reading import WHOLE_RECORDS, Rows, ValueFileReader
 from airflow_connect.connectors.restore.values.work import ValueChain, chains_of
 from airflow_connect.errors import DataError
 
@@ -276,7 +276,7 @@ class ValueTask:
         assert file is not None
         name, record = self._store.full_name(file.first), place.first()
         what = f"{name} from record {record} on"
-        if self._typed.on_error == FAIL or error.code in ("restore.changed_meanwhile", "restore.whole_records"):
+        if self._typed.on_error == FAIL or error.code in ("restore.changed_meanwhile", WHOLE_RECORDS):
             label = what if self._typed.is_import else f"{place.chain.label} of the backup, {what}"
             self._context.leave_out(label, error)
             self._left.pop()

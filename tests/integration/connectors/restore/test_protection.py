@@ -156,9 +156,16 @@ def test_what_would_change_records_is_refused(
     restore: Restore, tmp_path: Path, change: dict[str, str], words: str
 ) -> None:
     backup(tmp_path, 0)
-    report = restore.try_run(**change)
+    guessed = restore.try_run(**change)
+    assert guessed.error is not None and guessed.error["code"] == "restore.whole_records"
+    report = restore.try_run(**change, **{"store.kafka.records": "true"})
     assert report.status == "failed" and report.error is not None
     assert words in f"{report.error['message']} {report.error['suggestion']}"
+
+
+def test_damaged_files_of_whole_records_are_not_passed_over(restore: Restore, tmp_path: Path) -> None:
+    backup(tmp_path, 0)
+    assert error(restore, **{"behavior.on.error": "log"})[0] == "restore.on_error"
 
 
 def test_customers_key_is_sent_with_every_read(

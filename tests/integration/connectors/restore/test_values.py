@@ -229,7 +229,12 @@ def test_whole_records_and_values_are_not_mixed_up(make_topic: Any, produce: Any
     whole = make_sink(topic, **{"format.class": PARQUET_FORMAT, "store.kafka.records": "true"})
     whole.run()
     error = failure(restore_of(whole, f"{topic}-1", **WITH_SCHEMAS, **LOST))
-    assert "holds whole records" in text_of(error)
+    assert error["code"] == "restore.whole_records" and "store.kafka.records=true" in error["suggestion"]
+    values = make_sink(topic, **{"format.class": PARQUET_FORMAT, **WITH_SCHEMAS})
+    values.config["topics.dir"] = "values"
+    values.run()
+    error = failure(restore_of(values, f"{topic}-2", **{"topics.dir": "values"}))
+    assert error["code"] == "restore.no_backup" and "store.kafka.records=false" in error["suggestion"]
 
 
 def test_plan_of_values(restore: Restore) -> None:
