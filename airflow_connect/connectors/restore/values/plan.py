@@ -143,8 +143,12 @@ class Import:
             self._take(name, topic, file, known.pop(name, None), version_of(file))
         for name, progress in known.items():
             if not progress.done:
-                text = f"{self._root}/{name} is not there any more, and {progress.record} of its records were imported."
-                self._leave_out(name, text, "import.gone", "Put the file back, or delete its offset.")
+                gone = OffsetError(
+                    f"{self._root}/{name} is not there any more, and {progress.record} of its records were imported.",
+                    code="import.gone",
+                    suggestion="Put the file back, or delete its offset.",
+                )
+                self.left_out.append((f"{self._root}/{name}", gone))
         self.chains.sort(key=lambda chain: (chain.topic, chain.label))
 
     def _topic_of(self, name: str) -> str | None:
@@ -155,20 +159,19 @@ class Import:
         if progress is None and file.modified_ms < self._from_ms:
             self.too_old += 1
         elif progress is not None and progress.version != version:
-            text = (
+            changed = OffsetError(
                 f"{self._root}/{name} has changed since {plural(progress.record, 'record')} of it were imported: it is"
-                f" {version}, and was {progress.version}."
+                f" {version}, and was {progress.version}.",
+                code="import.changed",
+                suggestion="Write changed data to a file with a new name. To import this one once more, delete its"
+                " offset.",
             )
-            advice = "Write changed data to a file with a new name. To import this one once more, delete its offset."
-            self._leave_out(name, text, "import.changed", advice)
+            self.left_out.append((f"{self._root}/{name}", changed))
         elif progress is not None and progress.done:
             self.done += 1
         else:
             offset = (progress or FileProgress(version)).to_offset()
             self.chains.append(ValueChain(partition_of_file(self._root, name), name, topic, -1, offset, [file]))
-
-    def _leave_out(self, name: str, text: str, code: str, advice: str) -> None:
-        self.left_out.append((f"{self._root}/{name}", OffsetError(text, code=code, suggestion=advice)))
 
     def notes(self) -> Iterator[str]:
         """Sentences about what is not imported."""
