@@ -145,7 +145,7 @@ class Import:
             if not progress.done:
                 gone = OffsetError(
                     f"{self._root}/{name} is not there any more, and {progress.record} of its records were imported.",
-                    code="import.gone",
+                    code="restore.import_gone",
                     suggestion="Put the file back, or delete its offset.",
                 )
                 self.left_out.append((f"{self._root}/{name}", gone))
@@ -162,7 +162,7 @@ class Import:
             changed = OffsetError(
                 f"{self._root}/{name} has changed since {plural(progress.record, 'record')} of it were imported: it is"
                 f" {version}, and was {progress.version}.",
-                code="import.changed",
+                code="restore.import_changed",
                 suggestion="Write changed data to a file with a new name. To import this one once more, delete its"
                 " offset.",
             )

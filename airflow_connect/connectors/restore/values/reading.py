@@ -143,7 +143,7 @@ class ValueFileReader:
             raise DataError(
                 f"{self.store.full_name(part)} holds whole records, which a sink of this package has written with"
                 " store.kafka.records=true, and this configuration reads values.",
-                code=WHOLE_RECORDS,
+                code="restore.whole_records",
                 suggestion="Set store.kafka.records=true here, too, and remove transformations and converters.",
             ) from error
         except (UnavailableError, AccessError, MemoryError):
