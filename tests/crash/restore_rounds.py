@@ -26,6 +26,9 @@ class RoundRestore(Restore):
     def spec(self, **overrides: str) -> RunSpec:
         """As `Restore.spec`."""
         spec = super().spec(**overrides)
+        if "mode" in self.config:  # topics are chosen by an expression
+            connector = {key: value for key, value in spec.connector.items() if key not in ("topics", "topic.rename")}
+            spec = replace(spec, connector=connector)
         own = {f"{kind}.storage.topic": f"{self.state}-{kind}" for kind in ("runs", "offset", "config")}
         return replace(spec, worker={**spec.worker, **own})
 

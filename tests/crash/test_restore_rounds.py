@@ -12,9 +12,10 @@ import pytest
 from airflow_connect.runtime.crash_points import SOURCE_DRIVER_POINTS, SOURCE_TASK_POINTS, VARIABLE
 from tests.crash.restore_rounds import PARTITIONS, RestoreRound, RoundRestore
 from tests.crash.rounds import Victim
+from tests.crash.value_rounds import CONFIG, RESTORED, ImportRound, ValueRound
 from tests.support.copies.backups import record, write_file
 from tests.support.copies.restore import LOCAL_SOURCE, stored
-from tests.support.kafka_data import delete_topic
+from tests.support.kafka_data import create_topic, delete_topic
 from tests.support.session.searching import KILL_ROUNDS, seed_day
 
 pytestmark = [pytest.mark.crash, pytest.mark.integration, pytest.mark.budget(40)]
@@ -30,9 +31,9 @@ def make_restore(kafka, unique_name, tmp_path):
     """Restores to topics of their own, which are removed, because there may be a thousand rounds."""
     made = []
 
-    def make(name, state):
+    def make(name, state, **more):
         folder = tmp_path / name
-        config = {"connector.class": LOCAL_SOURCE, "store.url": str(folder), "format.class": "ParquetFormat"}
+        config = {"connector.class": LOCAL_SOURCE, "store.url": str(folder), "format.class": "ParquetFormat", **more}
         target, own = f"{unique_name}-{name}", f"restore-{PROCESS}{state}"
         restore = RoundRestore(kafka.bootstrap, "t", target, config, state=own, folder=folder)
         made.append(restore)
@@ -52,11 +53,31 @@ def batches(count):
 @pytest.mark.parametrize("seeds", batches(KILL_ROUNDS), ids=lambda seeds: f"rounds-{seeds[0] - FIRST_SEED}")
 def test_killed_frozen_and_doubled_runs_restore_every_record_exactly_once(make_restore, seeds):
     rounds = [RestoreRound(seed, make_restore(str(seed), str(number))) for number, seed in enumerate(seeds)]
+    play(rounds)
+
+
+def play(rounds):
+    """Play rounds at the same time."""
     with ThreadPoolExecutor(len(rounds)) as pool:
         played = [pool.submit(each.play) for each in rounds]
     failures = [failure for failure in (each.exception() for each in played) if failure is not None]
     if failures:
         raise BaseExceptionGroup("kill rounds", failures)
+
+
+@pytest.mark.parametrize("seeds", batches(KILL_ROUNDS), ids=lambda seeds: f"rounds-{seeds[0] - FIRST_SEED}")
+def test_killed_frozen_and_doubled_runs_copy_files_of_values_exactly_once(make_restore, kafka, seeds):
+    rounds = []
+    for number, seed in enumerate(seeds):
+        if number % 2:
+            rounds.append(ValueRound(seed, make_restore(f"v{seed}", str(number), **RESTORED)))
+            continue
+        name, chosen = f"i{seed}", {"mode": "GENERIC", "topic.regex.list": ""}
+        restore = make_restore(name, str(number), **CONFIG, **chosen)
+        restore.config["topic.regex.list"] = f"{restore.target}:.*"
+        create_topic(kafka.bootstrap, restore.target)
+        rounds.append(ImportRound(seed, restore))
+    play(rounds)
 
 
 def test_restore_that_is_killed_at_every_named_step_in_turn_is_exact(make_restore):

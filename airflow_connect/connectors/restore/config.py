@@ -153,6 +153,14 @@ class RestoreConfig(RestoreKeys):
                 )
 
     def _refuse_parts_of_values(self) -> None:
+        if self.lifts:
+            raise ConfigError(
+                f"{RestoreKeys.lifts} is for whole records: records of files of values get the time of the run, so"
+                " Kafka does not delete them for their age.",
+                code="restore.range",
+                config_path=RestoreKeys.lifts.name,
+                suggestion=f"Remove {RestoreKeys.lifts}.",
+            )
         for key in (RestoreKeys.from_ms, RestoreKeys.until_ms, RestoreKeys.from_offsets, RestoreKeys.until_offsets):
             if self.raw.get(key.name, "").strip():
                 raise ConfigError(

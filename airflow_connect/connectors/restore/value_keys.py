@@ -113,6 +113,11 @@ class ValueKeys(TypedConfig):
         _SYSTEM_LINE,
         "What separates values in files of ByteArrayFormat, as in the sink. One inside a value divides it.",
     ).to(lambda text: (text or _SYSTEM_LINE).encode())
+    tombstones = _VALUES.low.text(
+        "tombstone.encoded.partition",
+        "tombstone",
+        "Directory in which the sink has stored the keys of records without a value, as in the sink.",
+    ).or_blank()
     timestamps = _VALUES.medium.text(
         "parquet.timestamps",
         MILLISECONDS,

@@ -121,6 +121,7 @@ class _Types:
 
     def values(self, index: int, batch: pa.RecordBatch) -> Values:
         """The rows of a batch."""
+        batch.validate(full=True)  # a text that is no UTF-8 would only fail where values become objects
         struct: Any = batch.to_struct_array()
         struct = struct.cast(self._units).cast(self._plain)
         if self._needs_rows:
@@ -128,6 +129,10 @@ class _Types:
         return Values(index, self.schema, None, struct)
 
     def _struct(self, fields: list[Any], path: str, *, optional: bool) -> _Part:
+        if len({one.name for one in fields}) < len(fields):
+            raise ValueError(
+                f"two columns of {path or 'the file'} have the same name: {', '.join(one.name for one in fields)}"
+            )
         parts = [self._of(one.type, f"{path}.{one.name}".lstrip("."), optional=one.nullable) for one in fields]
         members = tuple(
             Field(one.name, n, part.schema) for n, (one, part) in enumerate(zip(fields, parts, strict=True))

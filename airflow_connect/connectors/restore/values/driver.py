@@ -130,7 +130,7 @@ class ValueFiles:
 
     def _restore(self, known: Mapping[TopicPartition, ValueProgress]) -> tuple[ValueBackup, list[ValueChain]]:
         typed, store = self._typed, self._store
-        grammar = ValueNames(typed.root, typed.file_delim, typed.extensions)
+        grammar = ValueNames(typed.root, typed.file_delim, typed.extensions, typed.tombstones)
         backup = ValueBackup.of(store.files.walk(f"{typed.root}/", recursive=True), grammar, typed.selects)
         for note in backup.notes(typed.root):
             self._context.note(note)

@@ -87,8 +87,9 @@ def format_of_part(name: str) -> str:
 class ValueNames:
     """The grammar of names: `<topic>/<directories>/<topic>+<partition>+<start>[.keys|.headers].<extension>`."""
 
-    def __init__(self, root: str, delimiter: str, extensions: Sequence[str]) -> None:
-        """`extensions`: of values, with the dot."""
+    def __init__(self, root: str, delimiter: str, extensions: Sequence[str], tombstones: str) -> None:
+        """`extensions`: of values, with the dot; `tombstones`: the directory of keys of records without a value."""
+        self.tombstones = tombstones
         self._prefix, self._extensions = f"{root}/", tuple(extensions)
         mark = re.escape(delimiter)
         self._pattern = re.compile(
@@ -152,7 +153,7 @@ class ValueBackup:
                 known[part] = file
         for tp, bases in sorted(found.items()):
             if tp.topic not in INTERNAL_TOPICS:
-                backup.chains[tp] = _chain(tp, bases)
+                backup.chains[tp] = _chain(tp, bases, grammar.tombstones)
         return backup
 
     def _count_other(self, one: FoundFile, grammar: ValueNames) -> None:
@@ -180,14 +181,16 @@ class ValueBackup:
         return found
 
 
-def _chain(tp: TopicPartition, bases: dict[str, dict[str, BackupFile]]) -> list[ValueFile]:
+def _chain(tp: TopicPartition, bases: dict[str, dict[str, BackupFile]], tombstones: str) -> list[ValueFile]:
     files = []
-    for parts in bases.values():
+    for base, parts in bases.items():
         values, keys, headers = parts.get(""), parts.get(KEYS_MARK), parts.get(HEADERS_MARK)
-        if values is None and keys is None:
-            assert headers is not None
+        is_tombstone = keys is not None and base.rpartition("/")[0].rpartition("/")[2] == tombstones
+        if values is None and not is_tombstone:
+            # Records without a value delete: a file that is gone must not look like them.
+            alone = next(iter(parts.values()))
             raise DataError(
-                f"{headers.name} has headers, and there is no file with the values of the same records.",
+                f"{alone.name} has keys or headers, and there is no file with the values of the same records.",
                 code="restore.parts",
                 suggestion="Put the file of values back beside it, or move the file away from topics.dir.",
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -155,6 +156,8 @@ def text_values(stream: io.BufferedReader) -> Iterator[Values]:
 def documents(stream: io.BufferedReader) -> Iterator[bytes]:
     """JSON documents: one for each line, or several in a line, or one over several lines."""
     pending = b""
+    if stream.peek(3).startswith(codecs.BOM_UTF8):
+        stream.read(3)
     for line in separated(stream, b"\n"):
         if not pending and not line.strip():
             continue
@@ -195,7 +198,8 @@ def _concatenated(data: bytes) -> tuple[list[bytes], bytes]:
 def json_values(stream: io.BufferedReader, *, has_schemas: bool) -> Iterator[Values]:
     """Documents as JsonConverter reads them; values of one schema at a time."""
     converter = JsonConverter()
-    converter.configure({"schemas.enable": str(has_schemas).lower()})
+    # Strict: without it a number that has no place in its type becomes another one, as in Kafka Connect.
+    converter.configure({"schemas.enable": str(has_schemas).lower(), "strict.types": "true"})
 
     def rows() -> Iterator[tuple[Schema | None, Any, int]]:
         for document in documents(stream):
@@ -207,7 +211,10 @@ def json_values(stream: io.BufferedReader, *, has_schemas: bool) -> Iterator[Val
 
 def csv_values(stream: io.BufferedReader, options: CsvOptions) -> Iterator[Values]:
     """Rows of CSV (RFC 4180), whose fields are texts."""
-    text = io.TextIOWrapper(stream, options.charset, newline="")
+    # A byte order mark would become a part of the first name.
+    is_utf8 = codecs.lookup(options.charset).name == "utf-8"
+    text = io.TextIOWrapper(stream, "utf-8-sig" if is_utf8 else options.charset, newline="")
+    csv.field_size_limit(LARGEST_BYTES)
     rows = csv.reader(text, delimiter=options.separator, quotechar=options.quote, doublequote=True, strict=True)
     for _ in range(options.skip_lines):
         next(rows, None)

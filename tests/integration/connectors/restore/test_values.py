@@ -213,6 +213,19 @@ def test_headers_or_keys_without_values_are_an_error(restore: Restore, folder: P
     assert failure(restore)["code"] == "restore.parts"
 
 
+def test_keys_without_values_are_tombstones_in_their_directory_only(restore: Restore, folder: Path) -> None:
+    for first in (0, 5, 10):
+        (folder / f"t+0+{first:010d}.keys.json").write_bytes(b'"k"\n' * 5)
+    tombstones = folder.parent / "tombstone"
+    tombstones.mkdir()
+    (tombstones / "t+0+0000000015.keys.json").write_bytes(b'"k"\n')
+    same = {"accept.loss": "timestamp,headers,order", "key.converter": STRING}
+    restore.run(**same)
+    assert [one.value is None for one in stored(restore.bootstrap, restore.target)] == [False] * 15 + [True]
+    (folder / "t+0+0000000020.keys.json").write_bytes(b'"k"\n')
+    assert "t+0+0000000020.keys.json has keys or headers" in text_of(failure(restore, **same))
+
+
 def test_parts_with_different_numbers_of_records_fail_before_a_record_is_written(
     restore: Restore, folder: Path
 ) -> None:

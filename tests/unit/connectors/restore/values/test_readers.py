@@ -46,6 +46,7 @@ from airflow_connect.connectors.restore.values.texts import (
     json_values,
     text_values,
 )
+from airflow_connect.errors import DataError
 from airflow_connect.formats.avro import AvroFormat
 from airflow_connect.formats.format import Format
 from airflow_connect.formats.json_lines import JsonFormat
@@ -277,3 +278,45 @@ def test_orc_of_other_programs() -> None:
     orc.write_table(pa.table({"n": [1, 2], "s": ["a", None]}), sink)
     (batch,) = OrcReader(io.BytesIO(sink.getvalue()))
     assert batch.values() == [{"n": 1, "s": "a"}, {"n": 2, "s": None}]
+
+
+def test_byte_order_marks_are_no_part_of_values() -> None:
+    (batch,) = csv_values(stream(b"\xef\xbb\xbfid\n1\n"), CsvOptions(first_row_as_header=True))
+    assert batch.values() == [{"id": "1"}]
+    (batch,) = json_values(stream(b'\xef\xbb\xbf{"a":1}\n'), has_schemas=False)
+    assert batch.values() == [{"a": 1}]
+
+
+def test_large_field_of_csv() -> None:
+    (batch,) = csv_values(stream(b"x" * 1_000_000 + b"\n"), CsvOptions())
+    assert len(batch.values()[0]["column01"]) == 1_000_000
+
+
+def test_columns_with_the_same_name_are_an_error() -> None:
+    sink = Sink()
+    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]), sink)
+    with pytest.raises(ValueError, match="the same name"):
+        list(ParquetReader(io.BytesIO(sink.getvalue()), MILLISECONDS))
+
+
+def test_text_that_is_no_utf8_is_an_error_in_columns_too() -> None:
+    sink = Sink()
+    broken = pa.array([b"\xff"]).view(pa.string())
+    pq.write_table(pa.table({"a": broken}), sink)
+    with pytest.raises(pa.ArrowInvalid, match="UTF8"):
+        list(ParquetReader(io.BytesIO(sink.getvalue()), MILLISECONDS))
+
+
+def test_int96_timestamps_of_spark() -> None:
+    sink = Sink()
+    pq.write_table(
+        pa.table({"at": pa.array([1_000_000], pa.timestamp("ns"))}), sink, use_deprecated_int96_timestamps=True
+    )
+    (batch,) = ParquetReader(io.BytesIO(sink.getvalue()), MILLISECONDS)
+    assert batch.values() == [{"at": 1}]
+
+
+@pytest.mark.parametrize("number", [b"1180591620717411303425", b"1e400", b"NaN"])
+def test_number_of_json_that_has_no_place_in_its_type_is_an_error(number: bytes) -> None:
+    with pytest.raises(DataError, match=r"out of range|Non-standard token"):
+        list(json_values(stream(b'{"n":%s}\n' % number), has_schemas=False))
