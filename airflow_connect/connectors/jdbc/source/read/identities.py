@@ -32,7 +32,7 @@ SELECT current_database(), n.nspname, c.relname,
         SELECT array_agg(inhrelid::text) FROM parts),
        (SELECT json_object_agg(a.attname, json_build_array(s.seqincrement,
                  CASE WHEN has_sequence_privilege(s.seqrelid, 'SELECT, USAGE')
-                 THEN pg_sequence_last_value(s.seqrelid) END))::text
+                 THEN pg_sequence_last_value(s.seqrelid) END, s.seqcache))::text
         FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_sequence s ON s.seqrelid = d.objid
         JOIN pg_catalog.pg_class q ON q.oid = s.seqrelid AND q.relpersistence = 'p'
         JOIN pg_catalog.pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
@@ -64,10 +64,12 @@ class Counter(NamedTuple):
     Attributes:
         increment: from one number to the next; negative: it counts down.
         last: the last number that it gave; None: none, or the user may not see it.
+        cache: how many numbers a session takes at once.
     """
 
     increment: int
     last: int | None
+    cache: int = 1
 
 
 class Identities(NamedTuple):

@@ -123,6 +123,7 @@ class Origin:
         now = [self._identity(table), *self._columns(key), *self._numbers(table, key)]
         before = None if self._before is None else self._before.tables.get(key)
         self._refuse_descending(table, key)
+        self._name_cached(table, key)
         if before is not None and (is_loading or position != Position()):
             changes = [*self._changes, *_changed_columns(before[1:3], now[1:3])]
             is_other = not self._has_moved and "" not in (before[0], now[0]) and before[0] != now[0]
@@ -229,6 +230,16 @@ class Origin:
                 code="database.column",
                 suggestion="Use a mode with a timestamp, or mode bulk.",
                 config_path="mode",
+            )
+
+    def _name_cached(self, table: TableId | None, key: str) -> None:
+        """Sessions that take several numbers at once write lower ones after higher ones."""
+        counter = self._counter(table, key)
+        if counter is not None and counter.cache > 1:
+            self._reading.note(
+                f"The sequence of the incrementing column of {key} has CACHE {counter.cache}: a session takes so many"
+                " numbers at once, and may write them after another session has written larger ones. Mode incrementing"
+                " does not find such rows. Set CACHE 1, or use a mode with a timestamp."
             )
 
     def _name_added(self, key: str, before: Sequence[str], now: Sequence[str], position: Position) -> None:

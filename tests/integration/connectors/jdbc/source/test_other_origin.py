@@ -343,6 +343,20 @@ def test_sequence_that_gives_numbers_below_the_offset_is_refused(postgresql_data
     assert runs.run().ids() == [51, 100, 101, 102]
 
 
+def test_sequence_whose_numbers_are_taken_in_blocks_is_named(postgresql_database: Database) -> None:
+    postgresql_database.execute(
+        "CREATE TABLE orders (id int GENERATED ALWAYS AS IDENTITY (CACHE 50) PRIMARY KEY, v text)",
+        "INSERT INTO orders (v) VALUES ('a')",
+    )
+    runs = copies(postgresql_database, "incrementing")
+    run = runs.run()
+    assert run.ids() == [1] and any(
+        "has CACHE 50: a session takes so many numbers at once" in note for note in run.notes
+    )
+    postgresql_database.execute("ALTER SEQUENCE orders_id_seq CACHE 1", "INSERT INTO orders (v) VALUES ('b')")
+    assert not [note for note in runs.run().notes if "CACHE" in note]
+
+
 def test_sequence_that_counts_down_is_refused(postgresql_database: Database) -> None:
     postgresql_database.execute(
         "CREATE TABLE orders (id int GENERATED ALWAYS AS IDENTITY (INCREMENT -1 MINVALUE 1 MAXVALUE 9 START 9))",
