@@ -178,6 +178,13 @@ class RestoreConnector(SourceConnector):
             aws: credentials of an Airflow connection, as in `RunSpec`.
         """
         self._typed = self.read_config(config)
+        if self._typed.holds_values:
+            raise ConfigError(
+                "Files of values have no offsets of records, so the offsets of consumer groups cannot be translated.",
+                code="restore.no_restore",
+                config_path=RestoreKeys.stores_records.name,
+                suggestion="Only backups of whole records keep consumer groups in their place.",
+            )
         self._file_systems = self._typed.file_systems(aws)
         grammar = FileNames(self._typed.root, self._typed.file_delim, self._typed.extensions[0])
         listed = self._store.files.walk(f"{self._typed.root}/", recursive=True)

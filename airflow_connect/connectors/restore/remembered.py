@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_connect.connectors.restore.progress import Progress
 from airflow_connect.errors import OffsetError
+
+if TYPE_CHECKING:
+    from airflow_connect.connectors.restore.progress import Progress
+    from airflow_connect.connectors.restore.values.progress import ValueProgress
 
 
 class Remembered(NamedTuple):
@@ -32,7 +35,7 @@ def text_of(settings: Mapping[str, str]) -> str:
     return json.dumps(dict(settings), sort_keys=True) if settings else ""
 
 
-def remembered(progresses: Iterable[Progress]) -> list[Remembered]:
+def remembered(progresses: Iterable[Progress | ValueProgress]) -> list[Remembered]:
     """What is kept, by topic: the newest run that has kept something for a topic counts.
 
     Raises:

@@ -116,10 +116,15 @@ class ValueFiles:
             self._context.note(note)
         for part, error in found.left_out:
             self._context.leave_out(part, error)
-        if not (found.chains or found.done or found.too_old or found.left_out):
+        if found.chains or found.done or found.too_old or found.left_out:
+            return found.chains
+        if not found.unmatched:
+            # Files may still come: a schedule may be older than the first of them.
+            self._context.note(f"{typed.root} holds no file.")
+        else:
             raise ConfigError(
-                f"{typed.root} holds no file that {RestoreKeys.topic_patterns} matches."
-                + (f" It has {plural(len(found.unmatched), 'other file')}." if found.unmatched else ""),
+                f"{typed.root} holds no file that {RestoreKeys.topic_patterns} matches. It has"
+                f" {plural(len(found.unmatched), 'other file')}.",
                 code="restore.nothing",
                 config_path=RestoreKeys.topic_patterns.name,
                 suggestion=f"The expression must match the whole key, {RestoreKeys.topics_dir} included.",

@@ -30,6 +30,7 @@ def restore_settings(spec: RunSpec, *, only_shows: bool = False) -> list[TopicSe
     from airflow_connect.connectors.restore.progress import Progress, topic_partition_of
     from airflow_connect.connectors.restore.put_back import PutBack
     from airflow_connect.connectors.restore.remembered import remembered
+    from airflow_connect.connectors.restore.values.progress import ValueProgress
     from airflow_connect.runtime.driver.source.kafka_session import SourceSession
 
     configuration = SourceConfiguration.from_spec(spec)
@@ -37,7 +38,8 @@ def restore_settings(spec: RunSpec, *, only_shows: bool = False) -> list[TopicSe
     with configuration.references.hiding_errors(), SourceSession(configuration) as kafka:
         typed = connector.read_config(configuration.resolved.connector.raw)
         offsets = kafka.read_offsets().items()
-        wanted = remembered(Progress.of(at) for of, at in offsets if topic_partition_of(typed.root, of) is not None)
+        kind = ValueProgress if typed.holds_values else Progress
+        wanted = remembered(kind.of(at) for of, at in offsets if topic_partition_of(typed.root, of) is not None)
         put_back = PutBack(kafka.admin, typed.accepted, int(time.time() * 1000), only_shows)
         return put_back.of(wanted)
 

@@ -104,6 +104,11 @@ def test_files_that_no_expression_matches_are_told(files: Import, folder: Path) 
     assert "holds no file that topic.regex.list matches" in failure(files, **{"topic.regex.list": "t:nothing"})
 
 
+def test_folder_without_files_is_no_error(files: Import) -> None:
+    report = files.try_run()
+    assert report.status == "empty" and any(note.endswith("holds no file.") for note in report.notes)
+
+
 def test_several_topics_by_the_first_expression_that_matches(files: Import, folder: Path, make_topic: Any) -> None:
     other = make_topic(1)
     (folder / "orders.json").write_bytes(b'{"n":1}')

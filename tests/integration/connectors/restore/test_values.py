@@ -10,6 +10,7 @@ import pytest
 
 from airflow_connect.runtime.driver.kinds import kind_of
 from tests.integration.connectors.files.s3.objects import AVRO_FORMAT, PARQUET_FORMAT
+from tests.support.command_line import run_command
 from tests.support.copies.backups import TIME_MS
 from tests.support.copies.restore import LOCAL_SOURCE, Restore, restore_of, stored
 
@@ -254,3 +255,23 @@ def test_plan_of_values(restore: Restore) -> None:
     notes = kind_of(restore.spec()).plan().notes
     assert "To copy: 3 files of 1 partition, 125 bytes: t-0." in notes
     assert any(note.startswith("A run would create 1 topic") for note in notes)
+
+
+def test_settings_of_a_created_topic_are_set_and_groups_are_refused(
+    restore: Restore, folder: Path, tmp_path: Path
+) -> None:
+    facts = {"id": "x" * 22, "partitions": 1, "replication_factor": 1, "schema_ids": {},
+             "settings": {"retention.ms": "86400000"}}  # fmt: skip
+    runs = folder.parents[1] / "+runs" / "sink"
+    runs.mkdir(parents=True)
+    document = {"v": 1, "written_ms": TIME_MS, "topics": {"t": facts}, "groups": {}, "schemas": []}
+    (runs / "20261127T000001-aaaaaa.json").write_text(json.dumps(document))
+    report = restore.run()
+    assert not [note for note in report.notes if "+runs" in note]
+    spec, files = restore.spec(), [tmp_path / "worker.json", tmp_path / "restore.json"]
+    for path, content in zip(files, (spec.worker, spec.connector), strict=True):
+        path.write_text(json.dumps(dict(content)))
+    done = run_command("restore", "settings", *files, "--json")
+    assert done.exit_code == 0 and done.envelope["result"]["connectors"][0]["topics"][0]["isDone"]
+    done = run_command("restore", "groups", *files, "--json")
+    assert "Files of values have no offsets of records" in done.envelope["error"]["message"]
