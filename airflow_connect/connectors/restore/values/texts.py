@@ -246,11 +246,11 @@ def csv_values(stream: io.BufferedReader, options: CsvOptions) -> Iterator[Value
     # A byte order mark would become a part of the first name.
     is_utf8 = codecs.lookup(options.charset).name == "utf-8"
     text = io.TextIOWrapper(stream, "utf-8-sig" if is_utf8 else options.charset, newline="")
+    for _ in range(options.skip_lines):
+        text.readline()  # of the file: a quote in a line that is passed over must not take rows with it
     csv.field_size_limit(LARGEST_BYTES)
     rows = csv.reader(text, delimiter=options.separator, quotechar=options.quote, doublequote=True, strict=True)
-    for _ in range(options.skip_lines):
-        next(rows, None)
-    first = next(rows, None)
+    first = next((row for row in rows if row), None)  # a blank line is no row
     if first is None:
         return
     names = first if options.first_row_as_header else [f"column{number:02d}" for number in range(1, len(first) + 1)]
@@ -262,12 +262,13 @@ def csv_values(stream: io.BufferedReader, options: CsvOptions) -> Iterator[Value
         if not options.first_row_as_header:
             yield fields(first)
         for row in rows:
-            if row:  # a blank line is no row
+            if row:
                 yield fields(row)
 
     def fields(row: list[str]) -> dict[str, str | None]:
         if len(row) != len(names):
-            raise ValueError(f"line {rows.line_num} has {len(row)} fields, and the first one has {len(names)}")
+            line = options.skip_lines + rows.line_num
+            raise ValueError(f"line {line} has {len(row)} fields, and the first one has {len(names)}")
         return {
             name: None if options.empty_is_null and not part else part for name, part in zip(names, row, strict=True)
         }

@@ -316,6 +316,19 @@ def test_csv() -> None:
         list(csv_values(stream(b"a,a\n"), CsvOptions(first_row_as_header=True)))
 
 
+def test_lines_of_csv_that_are_passed_over_take_no_rows_with_them() -> None:
+    (batch,) = csv_values(stream(b'"Report of May\r\nid\r\n1\r\n"2"\r\n'), CsvOptions(skip_lines=1))
+    assert batch.values() == [{"column01": "id"}, {"column01": "1"}, {"column01": "2"}]
+    with pytest.raises(ValueError, match="line 3 has 1 fields"):
+        list(csv_values(stream(b"title\na,b\nc\n"), CsvOptions(skip_lines=1)))
+
+
+def test_blank_lines_at_the_beginning_of_csv_are_no_rows() -> None:
+    (batch,) = csv_values(stream(b"\n\nid\n1\n"), CsvOptions(first_row_as_header=True))
+    assert batch.values() == [{"id": "1"}]
+    assert list(csv_values(stream(b"\n\n"), CsvOptions())) == []
+
+
 def test_orc_of_other_programs() -> None:
     sink = Sink()
     orc.write_table(pa.table({"n": [1, 2], "s": ["a", None]}), sink)
