@@ -28,8 +28,8 @@ BYTES_AT_ONCE = 4 << 20
 LARGEST_BYTES = 256 << 20
 """Of one value; a file that has no separator is not read into memory without a limit."""
 _PIECE = 1 << 20
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[^ \t\r\n"\[\]{},:]+|[\[\]{},:"]')
-"""Texts, other scalars, and single characters; a single quote is a text without an end."""
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?P<end>"?)|[^ \t\r\n"\[\]{},:]++|[\[\]{},:]')
+"""Texts, with or without an end; other scalars; and single characters."""
 
 
 def decompressed(content: io.RawIOBase, name: str) -> io.BufferedReader:
@@ -203,7 +203,7 @@ class _Divider:
                 self._depth += 1
             elif token in (b"}", b"]"):
                 self._depth -= 1
-            elif token == b'"':
+            elif found["end"] == b"":
                 raise ValueError("a text has no end in its line")
             if self._depth < 0 or (self._depth == 0 and token in (b",", b":")):
                 raise ValueError(f"there is a {token.decode()} where a document was expected")
