@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import json
+import re
 import zlib
 from collections.abc import Iterator
 from typing import Any
@@ -28,6 +28,8 @@ BYTES_AT_ONCE = 4 << 20
 LARGEST_BYTES = 256 << 20
 """Of one value; a file that has no separator is not read into memory without a limit."""
 _PIECE = 1 << 20
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?P<end>"?)|[^ \t\r\n"\[\]{},:]++|[\[\]{},:]')
+"""Texts, with or without an end; other scalars; and single characters."""
 
 
 def decompressed(content: io.RawIOBase, name: str) -> io.BufferedReader:
@@ -133,14 +135,18 @@ def _batches(rows: Iterator[tuple[Schema | None, Any, int]]) -> Iterator[Values]
 
 def separated(stream: io.BufferedReader, separator: bytes) -> Iterator[bytes]:
     """The parts of a stream; the last one may have a separator after it, or not."""
-    rest = b""
+    rest = bytearray()
     while piece := stream.read(_PIECE):
-        *parts, rest = (rest + piece).split(separator)
-        yield from parts
+        seen = max(0, len(rest) - len(separator) + 1)
+        rest += piece
+        if rest.find(separator, seen) >= 0:
+            *parts, last = bytes(rest).split(separator)
+            yield from parts
+            rest = bytearray(last)
         if len(rest) > LARGEST_BYTES:
             raise ValueError(f"a value is larger than {LARGEST_BYTES} bytes")
     if rest:
-        yield rest
+        yield bytes(rest)
 
 
 def bytes_values(stream: io.BufferedReader, separator: bytes) -> Iterator[Values]:
@@ -155,44 +161,70 @@ def text_values(stream: io.BufferedReader) -> Iterator[Values]:
 
 def documents(stream: io.BufferedReader) -> Iterator[bytes]:
     """JSON documents: one for each line, or several in a line, or one over several lines."""
-    pending = b""
     if stream.peek(3).startswith(codecs.BOM_UTF8):
         stream.read(3)
+    divider = _Divider()
     for line in separated(stream, b"\n"):
-        if not pending and not line.strip():
-            continue
-        pending = pending + b"\n" + line if pending else line
-        if not line.rstrip().endswith((b",", b"{", b"[", b":")):
-            try:
-                orjson.loads(pending)
-            except orjson.JSONDecodeError:
-                found, pending = _concatenated(pending)
-                yield from found
-            else:
-                yield pending
-                pending = b""
-        if len(pending) > LARGEST_BYTES:
-            raise ValueError(f"a document is larger than {LARGEST_BYTES} bytes")
-    if pending.strip():
-        orjson.loads(pending)  # says what is wrong, and where
-        yield pending
+        if divider.is_inside or not _is_document(line):
+            yield from divider.take(line)
+        else:
+            yield line
+    divider.end()
 
 
-def _concatenated(data: bytes) -> tuple[list[bytes], bytes]:
-    """The documents at the beginning of some bytes, and what follows them."""
-    text, at = data.decode(), 0
-    found: list[bytes] = []
-    decoder = json.JSONDecoder()
-    while at < len(text):
-        start = len(text) - len(text[at:].lstrip())
-        if start == len(text):
-            return found, b""
-        try:
-            _, at = decoder.raw_decode(text, start)
-        except ValueError:
-            return found, text[start:].encode()
-        found.append(text[start:at].encode())
-    return found, b""
+def _is_document(line: bytes) -> bool:
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+class _Divider:
+    """Finds where documents end by their brackets, so the time it needs grows with the size of a file only."""
+
+    def __init__(self) -> None:
+        self._depth = self._size = 0
+        self._lines: list[bytes] = []
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether a document has begun, and not ended."""
+        return bool(self._lines)
+
+    def take(self, line: bytes) -> Iterator[bytes]:
+        """The documents that end in a line. Whether they are JSON is for the converter to say."""
+        start = 0
+        for found in _TOKEN.finditer(line):
+            token = found.group()
+            if self._depth == 0:
+                start = found.start()
+            if token in (b"{", b"["):
+                self._depth += 1
+            elif token in (b"}", b"]"):
+                self._depth -= 1
+            elif found["end"] == b"":
+                raise ValueError("a text has no end in its line")
+            if self._depth < 0 or (self._depth == 0 and token in (b",", b":")):
+                raise ValueError(f"there is a {token.decode()} where a document was expected")
+            if self._depth == 0:
+                yield b"\n".join([*self._lines, line[start : found.end()]])
+                self._lines, self._size = [], 0
+        if self._depth:
+            self._lines.append(line[start:])
+            self._size += len(line) - start + 1
+            if self._size > LARGEST_BYTES:
+                raise ValueError(f"a document is larger than {LARGEST_BYTES} bytes")
+
+    def end(self) -> None:
+        """The file has ended.
+
+        Raises:
+            ValueError: a document has not.
+        """
+        if self._lines:
+            orjson.loads(b"\n".join(self._lines))  # says what is wrong, and where
+            raise ValueError("its last document has no end")
 
 
 def json_values(stream: io.BufferedReader, *, has_schemas: bool) -> Iterator[Values]:
@@ -214,11 +246,11 @@ def csv_values(stream: io.BufferedReader, options: CsvOptions) -> Iterator[Value
     # A byte order mark would become a part of the first name.
     is_utf8 = codecs.lookup(options.charset).name == "utf-8"
     text = io.TextIOWrapper(stream, "utf-8-sig" if is_utf8 else options.charset, newline="")
+    for _ in range(options.skip_lines):
+        text.readline()  # of the file: a quote in a line that is passed over must not take rows with it
     csv.field_size_limit(LARGEST_BYTES)
     rows = csv.reader(text, delimiter=options.separator, quotechar=options.quote, doublequote=True, strict=True)
-    for _ in range(options.skip_lines):
-        next(rows, None)
-    first = next(rows, None)
+    first = next((row for row in rows if row), None)  # a blank line is no row
     if first is None:
         return
     names = first if options.first_row_as_header else [f"column{number:02d}" for number in range(1, len(first) + 1)]
@@ -230,12 +262,13 @@ def csv_values(stream: io.BufferedReader, options: CsvOptions) -> Iterator[Value
         if not options.first_row_as_header:
             yield fields(first)
         for row in rows:
-            if row:  # a blank line is no row
+            if row:
                 yield fields(row)
 
     def fields(row: list[str]) -> dict[str, str | None]:
         if len(row) != len(names):
-            raise ValueError(f"line {rows.line_num} has {len(row)} fields, and the first one has {len(names)}")
+            line = options.skip_lines + rows.line_num
+            raise ValueError(f"line {line} has {len(row)} fields, and the first one has {len(names)}")
         return {
             name: None if options.empty_is_null and not part else part for name, part in zip(names, row, strict=True)
         }

@@ -251,6 +251,49 @@ def test_json_that_is_cut_off_is_an_error() -> None:
         list(json_values(stream(b'{"a":1}\n{"a":'), has_schemas=False))
 
 
+@pytest.mark.parametrize(
+    ("start", "between", "end"),
+    [(b"", b"", b""), (b"[\n", b",\n", b"\n]\n"), (b"", b"\n", b"\n")],
+    ids=["in one line", "array over lines", "over lines"],
+)
+def test_time_for_documents_grows_with_their_size_only(start: bytes, between: bytes, end: bytes) -> None:
+    # It grew with the square when the rest was looked at again for each document or line.
+    size = 100_000
+    data = start + between.join(b'{\n"n": %d,"t": "}\\"]{"\n}' % n for n in range(size)) + end
+    data = data.replace(b"\n", b"") if not start and not end else data
+    values = [value for batch in json_values(stream(data), has_schemas=False) for value in batch.values()]
+    found = values[0] if start else values
+    assert len(found) == size
+    assert (found[0], found[-1]) == ({"n": 0, "t": '}"]{'}, {"n": size - 1, "t": '}"]{'})
+
+
+@pytest.mark.parametrize(
+    ("damaged", "told"),
+    [
+        (b'{"a":2\n{"a":3}\n', "line 2"),
+        (b'{"a":2}}\n', "there is a }"),
+        (b'{"a":2},\n', "there is a ,"),
+        (b'{"a":"x\n', "no end"),
+        (b'{"a":2]\n', "serialization"),
+        (b"{a:2}\n", "serialization"),
+        (b"nul\n", "serialization"),
+    ],
+)
+def test_documents_before_a_damaged_one_are_read_and_nothing_after_it(damaged: bytes, told: str) -> None:
+    batches = json_values(stream(b'{"a":1}\n' + damaged + b'{"a":4}\n'), has_schemas=False)
+    values: list[Any] = []
+    with pytest.raises((ValueError, DataError), match=told):
+        values.extend(value for batch in batches for value in batch.values())
+    assert {"a": 1} in values
+    assert {"a": 4} not in values
+
+
+def test_separator_on_the_border_of_what_is_read_at_once() -> None:
+    data = b"x" * ((1 << 20) - 1) + b"--" + b"y" * (3 << 20) + b"--z"
+    values = [value for batch in bytes_values(stream(data), b"--") for value in batch.values()]
+    assert [len(value) for value in values] == [(1 << 20) - 1, 3 << 20, 1]
+
+
 def test_bytes_and_lines() -> None:
     (batch,) = bytes_values(stream(b"a--b----c"), b"--")
     assert (batch.schema, batch.values()) == (BYTES, [b"a", b"b", b"", b"c"])
@@ -271,6 +314,19 @@ def test_csv() -> None:
         list(csv_values(stream(b"a,b\nc\n"), CsvOptions()))
     with pytest.raises(ValueError, match="occur twice"):
         list(csv_values(stream(b"a,a\n"), CsvOptions(first_row_as_header=True)))
+
+
+def test_lines_of_csv_that_are_passed_over_take_no_rows_with_them() -> None:
+    (batch,) = csv_values(stream(b'"Report of May\r\nid\r\n1\r\n"2"\r\n'), CsvOptions(skip_lines=1))
+    assert batch.values() == [{"column01": "id"}, {"column01": "1"}, {"column01": "2"}]
+    with pytest.raises(ValueError, match="line 3 has 1 fields"):
+        list(csv_values(stream(b"title\na,b\nc\n"), CsvOptions(skip_lines=1)))
+
+
+def test_blank_lines_at_the_beginning_of_csv_are_no_rows() -> None:
+    (batch,) = csv_values(stream(b"\n\nid\n1\n"), CsvOptions(first_row_as_header=True))
+    assert batch.values() == [{"id": "1"}]
+    assert list(csv_values(stream(b"\n\n"), CsvOptions())) == []
 
 
 def test_orc_of_other_programs() -> None:
