@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
+import io
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from airflow_connect.api.config.config_def import ConfigDef, KeyFamily
-from airflow_connect.api.config.typed import KeyGroup, TypedConfig
+from airflow_connect.api.config.config_def import ConfigDef, KeyFamily, Problem
+from airflow_connect.api.config.typed import Checks, KeyGroup, TypedConfig
 from airflow_connect.api.config.validators import Lambda, Range, ValidString
 from airflow_connect.api.config.values import invalid
 from airflow_connect.connectors.restore.options import (
@@ -16,6 +17,7 @@ from airflow_connect.connectors.restore.options import (
 )
 from airflow_connect.java.patterns.compiled import JavaPattern, compile_java_pattern
 from airflow_connect.java.patterns.nodes import PatternError
+from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS
 from airflow_connect.layout.names.object_names import is_legal_topic
 
 FAIL, IGNORE, LOG = "fail", "ignore", "log"
@@ -35,6 +37,8 @@ def topic_patterns(pairs: tuple[str, ...]) -> tuple[tuple[str, JavaPattern], ...
         topic, colon, pattern = (part.strip() for part in pair.partition(":"))
         if not colon or not pattern or not is_legal_topic(topic):
             raise ValueError(f"{pair} is not topic:regular expression")
+        if topic in INTERNAL_TOPICS:
+            raise ValueError(f"{topic} is a topic of Kafka itself")
         try:
             found.append((topic, compile_java_pattern(pattern)))
         except PatternError as error:
@@ -51,7 +55,7 @@ def _check_patterns(name: str, value: Any) -> None:
 
 def _check_charset(name: str, value: Any) -> None:
     try:
-        codecs.lookup(str(value))
+        io.TextIOWrapper(io.BytesIO(), str(value))  # unlike codecs.lookup, knows whether it is one of texts
     except LookupError as error:
         raise invalid(name, value, "Write the name of a character set, such as UTF-8 or ISO-8859-1") from error
 
@@ -59,6 +63,13 @@ def _check_charset(name: str, value: Any) -> None:
 def _check_character(name: str, value: Any) -> None:
     if not 1 <= int(value) < 0x110000 or chr(int(value)) in "\r\n":
         raise invalid(name, value, "Write the code of a character, such as 44 for a comma")
+
+
+def _quotes_can_be_told(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    """The parser would take each of them for a separator, and quotes would do nothing."""
+    separator, quote = ValueKeys.csv_separator, ValueKeys.csv_quote
+    if separator.of(parsed) == quote.of(parsed):
+        yield Problem(quote.name, f"{separator} is the same character", "Fields could not be in quotes.")
 
 
 def _only(default: object, instead: str) -> Lambda:
@@ -134,13 +145,13 @@ class ValueKeys(TypedConfig):
         " and the run's report names it.",
         ValidString(FAIL, IGNORE, LOG),
     )
-    _csv_separator = _CSV.low.integer(
+    csv_separator = _CSV.low.integer(
         "csv.separator.char", 44, "Code of the character between fields.", Lambda(_check_character, "character")
     )
-    _csv_quote = _CSV.low.integer(
+    csv_quote = _CSV.low.integer(
         "csv.quote.char", 34, "Code of the character around fields.", Lambda(_check_character, "character")
     )
-    _csv_skip = _CSV.low.integer("csv.skip.lines", 0, "Rows at the beginning of a file that are no data.", Range(0))
+    _csv_skip = _CSV.low.integer("csv.skip.lines", 0, "Lines at the beginning of a file that are no data.", Range(0))
     _csv_header = _CSV.medium.boolean(
         "csv.first.row.as.header", False, "Whether the first row has names of fields; else: column01, column02, ..."
     )
@@ -183,13 +194,19 @@ class ValueKeys(TypedConfig):
     def csv(self) -> CsvOptions:
         """How CSV files are written."""
         return CsvOptions(
-            separator=chr(self._csv_separator),
-            quote=chr(self._csv_quote),
+            separator=chr(self.csv_separator),
+            quote=chr(self.csv_quote),
             skip_lines=self._csv_skip,
             first_row_as_header=self._csv_header,
             charset=self._csv_charset,
             empty_is_null=self._csv_null == "BOTH",
         )
+
+    @classmethod
+    def checks(cls) -> Checks:
+        """What several keys must have together."""
+        yield from super().checks()
+        yield (cls.csv_separator, cls.csv_quote), _quotes_can_be_told
 
     @classmethod
     def define(cls, definition: ConfigDef) -> None:
