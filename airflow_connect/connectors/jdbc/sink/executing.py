@@ -201,8 +201,11 @@ class ChunkExecutor:
         statement, count = self._statements.update(work.names), len(work.names.keys)
         outcome = Outcome()
         for row, record in records:
-            if connection.exec_driver_sql(statement, (*(row[count:] or row), *row[:count])).rowcount == 0:
+            changed = connection.exec_driver_sql(statement, (*(row[count:] or row), *row[:count])).rowcount
+            if changed == 0:
                 outcome.unmatched.append((work.table, record))
+            elif changed > 1:
+                outcome.several[work.table] += 1
         return outcome
 
     def _copy(self, connection: Connection, statements: PostgreSqlStatements, work: _Work, rows: list[Row]) -> int:

@@ -42,6 +42,7 @@ class Outcome:
 
     Attributes:
         unmatched: records whose UPDATE has found no row.
+        several: table -> how many UPDATEs of one record have changed more than one row.
         skipped: table -> how many rows an upsert has neither inserted nor changed.
         undeleted: table -> how many deletes have found no row; fewer if others have deleted several.
         without_key: table -> how many upserts have null in a column of the key.
@@ -49,6 +50,7 @@ class Outcome:
     """
 
     unmatched: list[tuple[str, SinkRecord]] = field(default_factory=list)
+    several: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     undeleted: Counter[str] = field(default_factory=Counter)
     without_key: Counter[str] = field(default_factory=Counter)
@@ -57,6 +59,7 @@ class Outcome:
     def add(self, other: Outcome) -> None:
         """Add what other statements did not write."""
         self.unmatched += other.unmatched
+        self.several += other.several
         self.skipped += other.skipped
         self.undeleted += other.undeleted
         self.without_key += other.without_key
@@ -73,6 +76,12 @@ class Outcome:
                 f"{_records(count)} NOT written, because insert.mode=update changed no row of {table}: there is none"
                 f" with the key, or a trigger has left it as it is. The first is {first[table].where}. Such records"
                 " count as filtered. insert.mode=upsert inserts missing rows."
+            )
+        for table, count in self.several.items():
+            yield (
+                f"{_records(count)} written to more than one row of {table} by insert.mode=update: pk.fields are no"
+                " unique key of the table. Each of these rows has the values of the record now. If only one was meant,"
+                " name the columns of a unique key in pk.fields."
             )
         for table, count in self.skipped.items():
             yield (

@@ -54,8 +54,11 @@ def test_update_that_finds_no_row_counts_as_filtered_and_is_named(database):
 
 def test_row_of_two_is_not_taken_for_those_of_two_records(database):
     database.execute("CREATE TABLE orders (n BIGINT, note VARCHAR(20))", "INSERT INTO orders VALUES (1, 'a'), (1, 'b')")
-    written, filtered, _ = told(SinkRun(database, **UPDATE).open(), records(*values(2), schema=ORDER))
+    written, filtered, notes = told(SinkRun(database, **UPDATE).open(), records(*values(2), schema=ORDER))
     assert (written, filtered) == (1, 1)
+    assert database.rows("SELECT note FROM orders") == [("y",), ("y",)]
+    assert "changed no row of" in notes[0]
+    assert notes[1].startswith("1 record was written to more than one row of") and "no unique key" in notes[1]
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
