@@ -56,7 +56,7 @@ class FileNames:
 
     def __init__(self, root: str, delimiter: str, extension: str) -> None:
         """`extension`: the last part of the names of the chosen format, with its dot."""
-        self._prefix = f"{root}/"
+        self.root, self._prefix = root, f"{root}/"
         mark = re.escape(delimiter)
         self._pattern = re.compile(
             rf"(?P<topic>{TOPIC_CHARACTER}+){mark}(?P<partition>\d{{1,10}}){mark}(?P<start>\d{{1,19}})"
@@ -78,31 +78,59 @@ class FileNames:
         file = BackupFile(name, found.size, found.modified_ms, found.nanoseconds, found.identity, start, end)
         return TopicPartition(topic, int(parts["partition"])), file
 
-    def document(self, found: FoundFile) -> BackupFile | None:
-        """A file of `BackupDocuments`; None if its name is another."""
-        name = found.name.removeprefix(self._prefix)
-        if not (name.startswith(f"{RUNS}/") and name.endswith(".json")):
-            return None
-        return BackupFile(name, found.size, found.modified_ms, found.nanoseconds, found.identity, 0)
-
 
 @dataclass(slots=True)
-class Backup:
-    """What a listing has found.
+class Listing:
+    """What a listing has found besides records.
 
     Attributes:
-        chains: files of the chosen topics by partition, in the order of their start offsets.
+        documents: that sinks have written beside the records, one for each of their runs.
         others: files with other names.
         shown: some of them.
         unfinished: temporary files of sinks.
-        documents: that sinks have written beside the records, one for each of their runs.
     """
 
-    chains: dict[TopicPartition, list[BackupFile]] = field(default_factory=dict)
+    documents: list[BackupFile] = field(default_factory=list)
     others: int = 0
     shown: list[str] = field(default_factory=list)
     unfinished: int = 0
-    documents: list[BackupFile] = field(default_factory=list)
+
+    def pass_over(self, found: FoundFile, root: str) -> None:
+        """Take a file that holds no records."""
+        name = found.name.removeprefix(f"{root}/")
+        if f"/{TEMPORARY}/" in found.name:
+            self.unfinished += 1
+        elif name.startswith(f"{RUNS}/") and name.endswith(".json"):
+            file = BackupFile(name, found.size, found.modified_ms, found.nanoseconds, found.identity, 0)
+            self.documents.append(file)
+        else:
+            self.others += 1
+            if len(self.shown) < SHOWN:
+                self.shown.append(found.name)
+
+    def notes(self, root: str) -> list[str]:
+        """Sentences about what is not restored."""
+        found = []
+        if self.others:
+            rest = self.others - len(self.shown)
+            shown = names(self.shown, SHOWN) + (f" and {rest} more" if rest else "")
+            what = counted(self.others, "file has a name", "files have names")
+            found.append(f"{what} that no file of the chosen format has, and none is read: {shown}.")
+        if self.unfinished:
+            what = counted(self.unfinished, "temporary file of a sink is", "temporary files of sinks are")
+            found.append(f"{what} below {root}, and not read.")
+        return found
+
+
+@dataclass(slots=True)
+class Backup(Listing):
+    """The files of whole records that a listing has found.
+
+    Attributes:
+        chains: files of the chosen topics by partition, in the order of their start offsets.
+    """
+
+    chains: dict[TopicPartition, list[BackupFile]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, listed: Iterable[FoundFile], grammar: FileNames, selects: Callable[[str], bool]) -> Backup:
@@ -118,14 +146,8 @@ class Backup:
             if read is not None:
                 if selects(read[0].topic):
                     backup.chains.setdefault(read[0], []).append(read[1])
-            elif f"/{TEMPORARY}/" in found.name:
-                backup.unfinished += 1
-            elif document := grammar.document(found):
-                backup.documents.append(document)
             else:
-                backup.others += 1
-                if len(backup.shown) < SHOWN:
-                    backup.shown.append(found.name)
+                backup.pass_over(found, grammar.root)
         backup.chains = dict(sorted(backup.chains.items()))
         for tp, files in backup.chains.items():
             if tp.topic in INTERNAL_TOPICS:
@@ -138,19 +160,6 @@ class Backup:
             files.sort(key=lambda file: (file.start, file.name))
             _refuse_equal_starts(tp, files)
         return backup
-
-    def notes(self, root: str) -> list[str]:
-        """Sentences about what is not restored."""
-        found = []
-        if self.others:
-            rest = self.others - len(self.shown)
-            shown = names(self.shown, SHOWN) + (f" and {rest} more" if rest else "")
-            what = counted(self.others, "file has a name", "files have names")
-            found.append(f"{what} that no file of the chosen format has, and none is read: {shown}.")
-        if self.unfinished:
-            what = counted(self.unfinished, "temporary file of a sink is", "temporary files of sinks are")
-            found.append(f"{what} below {root}, and not read.")
-        return found
 
 
 def _refuse_equal_starts(tp: TopicPartition, files: list[BackupFile]) -> None:

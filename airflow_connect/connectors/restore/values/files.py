@@ -9,13 +9,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.connectors.files.shared.publishing.backup_document import RUNS
-from airflow_connect.connectors.restore.backup import BackupFile
+from airflow_connect.connectors.restore.backup import BackupFile, Listing
 from airflow_connect.connectors.restore.keys import HEADER_TYPES, HEADERS, KEY, ORDER, TIMESTAMP
 from airflow_connect.connectors.restore.options import (
     AVRO,
     BYTES,
-    FORMATS,
     GZIP,
     JSON,
     ORC,
@@ -23,19 +21,16 @@ from airflow_connect.connectors.restore.options import (
     TEXT,
     ZSTD,
 )
-from airflow_connect.counting import counted, names
 from airflow_connect.errors import DataError
 from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS
 from airflow_connect.layout.names.object_names import HEADERS as HEADERS_MARK
 from airflow_connect.layout.names.object_names import KEYS as KEYS_MARK
 from airflow_connect.layout.names.object_names import TOPIC_CHARACTER, is_legal_topic
 from airflow_connect.stores.file_system import FoundFile
-from airflow_connect.stores.staged_names import TEMPORARY
 
 SHOWN = 5
 _LARGEST = (1 << 63) - 1
 _BY_EXTENSION = {".avro": AVRO, ".parquet": PARQUET, ".orc": ORC, ".json": JSON, ".txt": TEXT, ".bin": BYTES}
-assert set(_BY_EXTENSION.values()) < FORMATS.keys()
 
 
 class ValueFile(NamedTuple):
@@ -90,7 +85,7 @@ class ValueNames:
     def __init__(self, root: str, delimiter: str, extensions: Sequence[str], tombstones: str) -> None:
         """`extensions`: of values, with the dot; `tombstones`: the directory of keys of records without a value."""
         self.tombstones = tombstones
-        self._prefix, self._extensions = f"{root}/", tuple(extensions)
+        self.root, self._prefix, self._extensions = root, f"{root}/", tuple(extensions)
         mark = re.escape(delimiter)
         self._pattern = re.compile(
             rf"(?P<base>(?P<topic>{TOPIC_CHARACTER}+){mark}(?P<partition>\d{{1,10}}){mark}(?P<start>\d{{1,19}})"
@@ -115,22 +110,14 @@ class ValueNames:
 
 
 @dataclass(slots=True)
-class ValueBackup:
-    """What a listing has found.
+class ValueBackup(Listing):
+    """The files of values that a listing has found.
 
     Attributes:
         chains: by partition, in the order of start offsets.
-        documents: of our sinks.
-        others: files with other names.
-        shown: some of them.
-        unfinished: temporary files of sinks.
     """
 
     chains: dict[TopicPartition, list[ValueFile]] = field(default_factory=dict)
-    documents: list[BackupFile] = field(default_factory=list)
-    others: int = 0
-    shown: list[str] = field(default_factory=list)
-    unfinished: int = 0
 
     @classmethod
     def of(cls, listed: Iterable[FoundFile], grammar: ValueNames, selects: object) -> ValueBackup:
@@ -144,7 +131,7 @@ class ValueBackup:
         for one in listed:
             read = grammar.read(one)
             if read is None:
-                backup._count_other(one, grammar)
+                backup.pass_over(one, grammar.root)
             elif selects(read[0].topic):  # type: ignore[operator]
                 tp, base, part, file = read
                 known = found.setdefault(tp, {}).setdefault(base, {})
@@ -155,30 +142,6 @@ class ValueBackup:
             if tp.topic not in INTERNAL_TOPICS:
                 backup.chains[tp] = _chain(tp, bases, grammar.tombstones)
         return backup
-
-    def _count_other(self, one: FoundFile, grammar: ValueNames) -> None:
-        name = one.name.removeprefix(grammar._prefix)
-        if f"/{TEMPORARY}/" in one.name:
-            self.unfinished += 1
-        elif name.startswith(f"{RUNS}/") and name.endswith(".json"):
-            self.documents.append(BackupFile(name, one.size, one.modified_ms, one.nanoseconds, one.identity, 0))
-        else:
-            self.others += 1
-            if len(self.shown) < SHOWN:
-                self.shown.append(one.name)
-
-    def notes(self, root: str) -> list[str]:
-        """Sentences about what is not restored."""
-        found = []
-        if self.others:
-            rest = self.others - len(self.shown)
-            shown = names(self.shown, SHOWN) + (f" and {rest} more" if rest else "")
-            what = counted(self.others, "file has a name", "files have names")
-            found.append(f"{what} that no file of the chosen format has, and none is read: {shown}.")
-        if self.unfinished:
-            what = counted(self.unfinished, "temporary file of a sink is", "temporary files of sinks are")
-            found.append(f"{what} below {root}, and not read.")
-        return found
 
 
 def _chain(tp: TopicPartition, bases: dict[str, dict[str, BackupFile]], tombstones: str) -> list[ValueFile]:
