@@ -116,7 +116,7 @@ class RestoreConfig(RestoreKeys):
         yield from super().checks()
         yield (cls.topics, cls.topics_regex), _chosen_once
         yield (cls.mode, cls.topic_patterns, *_OF_RESTORES), _fits_the_mode
-        yield (cls.mode, cls.file_format, cls.stores_records), _can_hold_whole_records
+        yield (cls.mode, cls.file_format, cls.stores_records, cls.on_error), _can_hold_whole_records
         yield (cls.from_offsets, cls.until_offsets, cls.from_ms, cls.until_ms), _begin_before_ends
 
     def refuse_what_does_not_fit(self) -> None:
@@ -317,6 +317,10 @@ def _fits_the_mode(parsed: Mapping[str, Any]) -> Iterable[Problem]:
 
 def _can_hold_whole_records(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     key, name = RestoreKeys.stores_records, RestoreKeys.file_format
+    policy = RestoreKeys.on_error
+    if key.of(parsed) == "true" and policy.of(parsed) != FAIL:
+        text = f"{policy}={policy.of(parsed)} would leave a hole in a topic of whole records"
+        yield Problem(policy.name, text, f"Use {FAIL}: other partitions are restored, and the run fails.")
     is_import = RestoreKeys.mode.of(parsed) == GENERIC
     if key.of(parsed) == "true" and (is_import or name.of(parsed) not in WHOLE_FORMATS):
         yield Problem(
