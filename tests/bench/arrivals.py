@@ -18,6 +18,7 @@ from isal import igzip
 from airflow_connect.devstack.s3 import S3Server
 from tests.support.hdfs_files import all_files, get, split
 
+BUCKET = "bench"
 _ID = pa.schema([pa.field("id", pa.int64())])
 
 

@@ -192,6 +192,7 @@ _RESTORES = (
     ("restore", "a backup in Parquet back into a topic, lz4", restores.CONFIG),
     ("restore-parquet", "values in Parquet back into a topic as JSON, lz4", restores.PARQUET_VALUES),
     ("restore-json", "JSON lines, gzip, back into a topic, lz4", restores.JSON_VALUES),
+    ("restore-small", "the same from 9,000 objects in S3", restores.SMALL_OBJECTS),
 )
 
 

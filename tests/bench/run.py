@@ -34,7 +34,7 @@ from airflow_connect.runtime.driver.process import DriverProcess  # noqa: E402
 from airflow_connect.runtime.spec import RunSpec  # noqa: E402
 from tests.bench import database_sinks as databases  # noqa: E402
 from tests.bench import database_sources, last_release, mirrors, restores, search, sources  # noqa: E402
-from tests.bench.arrivals import Arrived, check_arrivals, check_files, check_hdfs, remove, remove_hdfs  # noqa: E402
+from tests.bench.arrivals import BUCKET, Arrived, check_arrivals, check_files, check_hdfs, remove, remove_hdfs  # noqa: E402
 from tests.bench.database_sources import TableRows  # noqa: E402
 from tests.bench.last_release import Figure  # noqa: E402
 from tests.bench.own_code import measure_own  # noqa: E402
@@ -50,7 +50,6 @@ from tests.devstack.schema_registry import SchemaRegistry  # noqa: E402
 from tests.support.kafka_data import create_topic, delete_topic  # noqa: E402
 
 SHARED_MEMORY = Path("/dev/shm")
-BUCKET = "bench"
 MASTER = "local[2]"
 
 
@@ -90,7 +89,7 @@ class Bench:
         self._hdfs: HdfsCluster | None = None
         self._databases = databases.Databases(stack, folder)
         self._mirrors = mirrors.Mirrors(stack, folder, self.kafka)
-        self._restores = restores.Restores(folder / "backups", self.kafka)
+        self._restores = restores.Restores(folder / "backups", self.kafka, self.s3)
         self._copies: dict[str, Any] = {mirrors.STORE: self._mirrors, restores.STORE: self._restores}
         self._search = search.SearchServer(stack, folder)
 

@@ -295,7 +295,11 @@ class JsonConverter:
     def from_columns(self, topic: str, schema: Schema | None, values: pa.Array[Any]) -> pa.Array[Any] | None:
         """The messages of many values, the same as of `from_connect`; None if one is not vectorizable."""
         if schema is None:
-            return None
+            if self._envelope:
+                return None
+            from airflow_connect.converters.json.message_columns import messages_of_lines
+
+            return messages_of_lines(values)
         if schema not in self._column_writers:
             from airflow_connect.converters.json.column_writer import column_writer
 

@@ -18,7 +18,7 @@ import orjson
 
 from airflow_connect.converters.java_text import decimal_text, epoch_ms, java_string
 from airflow_connect.converters.json.plain import plain_json
-from airflow_connect.converters.json.text import HUGE_DOUBLE, has_long_number, string_text
+from airflow_connect.converters.json.text import HUGE_DOUBLE, has_long_number, may_overflow, string_text
 from airflow_connect.converters.unread import Unread
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import integer_text
@@ -152,11 +152,7 @@ def _chunk_lines(chunk: Sequence[bytes], *, is_strict: bool, unread: Unread | No
         # If every second element is the separator, no message extends into the next one.
         if len(parsed) != 2 * len(chunk) - 1 or parsed[1::2].count(_SEPARATOR) != len(chunk) - 1:
             raise ValueError("a message is not one JSON document")
-        # A message is canonical if orjson would write the same bytes; the message is then the line.
-        first = orjson.dumps(parsed[0], None, orjson.OPT_STRICT_INTEGER)
-        if first == chunk[0] and orjson.dumps(parsed, None, orjson.OPT_STRICT_INTEGER) == joined:
-            return b"\n".join(chunk) + b"\n"
-        text = b"\n".join([orjson.dumps(value, None, orjson.OPT_STRICT_INTEGER) for value in parsed[::2]]) + b"\n"
+        text = _written(parsed, chunk, joined)
         # Integers beyond 64 bits were read as doubles.
         if HUGE_DOUBLE not in text:
             return text
@@ -168,6 +164,28 @@ def _chunk_lines(chunk: Sequence[bytes], *, is_strict: bool, unread: Unread | No
         if unread is not None:
             unread.end_row(None)
     return schemaless_lines(values)
+
+
+def _written(parsed: list[Any], chunk: Sequence[bytes], joined: bytes) -> bytes:
+    """The lines of messages that were parsed together, with separators between them.
+
+    Raises:
+        TypeError: an integer may need more than 64 bits.
+    """
+    option = orjson.OPT_STRICT_INTEGER
+    try:
+        first = orjson.dumps(parsed[0], None, option)
+        written = orjson.dumps(parsed, None, option) if first == chunk[0] else b""
+    except TypeError:
+        # Between 53 and 64 bits, as identifiers and times in nanoseconds often are, integers are exact.
+        if may_overflow(joined):
+            raise
+        option = 0
+        written = orjson.dumps(parsed, None, option)
+    # A message is canonical if orjson would write the same bytes; the message is then the line.
+    if written == joined:
+        return b"\n".join(chunk) + b"\n"
+    return b"\n".join([orjson.dumps(value, None, option) for value in parsed[::2]]) + b"\n"
 
 
 def document_lines(messages: Any, *, is_strict: bool = False, unread: Unread | None = None) -> Any | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from airflow_connect.converters.json.plain import plain_json
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -18,7 +20,8 @@ class Values(NamedTuple):
         first: number of the first one in the file, from 0.
         schema: of all of them; None: schemaless.
         rows: the values; None: they are in `column`.
-        column: the same as an Arrow array, in the representation of `airflow_connect.api.columns`.
+        column: the same as an Arrow array, in the representation of `airflow_connect.api.columns`; schemaless ones are
+            JSON documents.
     """
 
     first: int
@@ -37,7 +40,10 @@ class Values(NamedTuple):
 
     def values(self) -> list[Any]:
         """As objects."""
-        return list(self.column.to_pylist()) if self.rows is None and self.column is not None else list(self.rows or ())
+        if self.rows is not None or self.column is None:
+            return list(self.rows or ())
+        found: list[Any] = self.column.to_pylist()
+        return [plain_json(document) for document in found] if self.schema is None else found
 
 
 class WholeRecordsError(Exception):

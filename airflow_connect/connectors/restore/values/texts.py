@@ -7,8 +7,8 @@ import csv
 import io
 import re
 import zlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -22,6 +22,9 @@ from airflow_connect.connectors.restore.values.batches import (
     Values,
 )
 from airflow_connect.converters.json.converter import JsonConverter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ROWS_AT_ONCE = 5_000
 BYTES_AT_ONCE = 4 << 20
@@ -108,13 +111,14 @@ class _Zstd(_Decompressed):
         return data
 
 
-def _batches(rows: Iterator[tuple[Schema | None, Any, int]]) -> Iterator[Values]:
+def _batches(rows: Iterator[tuple[Schema | None, Any, int]], first: int = 0) -> Iterator[Values]:
     """Rows in batches of one schema and bounded size; those before a damaged one come, and then its error.
 
     Args:
         rows: schema, value, and bytes of each.
+        first: number of the first one.
     """
-    index, total = 0, 0
+    index, total = first, 0
     kept: list[Any] = []
     schema: Schema | None = None
     try:
@@ -135,18 +139,24 @@ def _batches(rows: Iterator[tuple[Schema | None, Any, int]]) -> Iterator[Values]
 
 def separated(stream: io.BufferedReader, separator: bytes) -> Iterator[bytes]:
     """The parts of a stream; the last one may have a separator after it, or not."""
+    for parts in _groups(stream, separator):
+        yield from parts
+
+
+def _groups(stream: io.BufferedReader, separator: bytes) -> Iterator[list[bytes]]:
+    """The parts of a stream, as many at a time as are read."""
     rest = bytearray()
     while piece := stream.read(_PIECE):
         seen = max(0, len(rest) - len(separator) + 1)
         rest += piece
         if rest.find(separator, seen) >= 0:
             *parts, last = bytes(rest).split(separator)
-            yield from parts
+            yield parts
             rest = bytearray(last)
         if len(rest) > LARGEST_BYTES:
             raise ValueError(f"a value is larger than {LARGEST_BYTES} bytes")
     if rest:
-        yield bytes(rest)
+        yield [bytes(rest)]
 
 
 def bytes_values(stream: io.BufferedReader, separator: bytes) -> Iterator[Values]:
@@ -161,15 +171,16 @@ def text_values(stream: io.BufferedReader) -> Iterator[Values]:
 
 def documents(stream: io.BufferedReader) -> Iterator[bytes]:
     """JSON documents: one for each line, or several in a line, or one over several lines."""
+    divider = _Divider()
+    for lines in _groups(_without_mark(stream), b"\n"):
+        yield from divider.documents(lines)
+    divider.end()
+
+
+def _without_mark(stream: io.BufferedReader) -> io.BufferedReader:
     if stream.peek(3).startswith(codecs.BOM_UTF8):
         stream.read(3)
-    divider = _Divider()
-    for line in separated(stream, b"\n"):
-        if divider.is_inside or not _is_document(line):
-            yield from divider.take(line)
-        else:
-            yield line
-    divider.end()
+    return stream
 
 
 def _is_document(line: bytes) -> bool:
@@ -191,6 +202,14 @@ class _Divider:
     def is_inside(self) -> bool:
         """Whether a document has begun, and not ended."""
         return bool(self._lines)
+
+    def documents(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """The documents that end in some lines, most of which are one each."""
+        for line in lines:
+            if self.is_inside or not _is_document(line):
+                yield from self.take(line)
+            else:
+                yield line
 
     def take(self, line: bytes) -> Iterator[bytes]:
         """The documents that end in a line. Whether they are JSON is for the converter to say."""
@@ -228,17 +247,40 @@ class _Divider:
 
 
 def json_values(stream: io.BufferedReader, *, has_schemas: bool) -> Iterator[Values]:
-    """Documents as JsonConverter reads them; values of one schema at a time."""
+    """Documents as JsonConverter reads them; values of one schema at a time.
+
+    Lines that are one document each, none of them `null`, are columns if they have no schemas.
+    """
     converter = JsonConverter()
     # Strict: without it a number that has no place in its type becomes another one, as in Kafka Connect.
     converter.configure({"schemas.enable": str(has_schemas).lower(), "strict.types": "true"})
 
-    def rows() -> Iterator[tuple[Schema | None, Any, int]]:
-        for document in documents(stream):
-            found = converter.to_connect("", document)
-            yield found.schema, found.value, len(document)
+    def rows(found: Iterator[bytes]) -> Iterator[tuple[Schema | None, Any, int]]:
+        for document in found:
+            read = converter.to_connect("", document)
+            yield read.schema, read.value, len(document)
 
-    yield from _batches(rows())
+    if has_schemas:
+        yield from _batches(rows(documents(stream)))
+        return
+    divider, index = _Divider(), 0
+    for lines in _groups(_without_mark(stream), b"\n"):
+        column = None if divider.is_inside else _column(converter, lines)
+        parts = (
+            _batches(rows(divider.documents(lines)), index) if column is None else [Values(index, None, None, column)]
+        )
+        for part in parts:
+            yield part
+            index += len(part)
+    divider.end()
+
+
+def _column(converter: JsonConverter, lines: list[bytes]) -> pa.Array[Any] | None:
+    """Documents in columns; None: a line is something else, or they must be read one by one."""
+    import pyarrow as pa
+
+    columns = converter.to_columns("", pa.array(lines, pa.binary()))
+    return None if columns is None else columns[0].values
 
 
 def csv_values(stream: io.BufferedReader, options: CsvOptions) -> Iterator[Values]:

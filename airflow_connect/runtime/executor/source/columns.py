@@ -155,9 +155,10 @@ def _fits(values: pa.Array[Any], schema: Schema | None, direct: str) -> bool:
     import pyarrow as pa
 
     kinds = {"STRING": (pa.string(), pa.large_string()), "BYTES": (pa.binary(), pa.large_binary())}
-    if direct not in kinds or values.type not in kinds[direct]:
+    # Without a schema, values are JSON documents (api/columns.py), and neither text nor bytes.
+    if schema is None or direct not in kinds or values.type not in kinds[direct]:
         return False
-    return schema is None or (schema.type.name == direct and schema.name is None)
+    return schema.type.name == direct and schema.name is None
 
 
 def records_of(columns: SourceColumns) -> Iterator[SourceRecord]:

@@ -34,6 +34,7 @@ from airflow_connect.connectors.restore.options import (
     MILLISECONDS,
     CsvOptions,
 )
+from airflow_connect.connectors.restore.values import texts
 from airflow_connect.connectors.restore.values.arrow_values import OrcReader, ParquetReader
 from airflow_connect.connectors.restore.values.avro_values import AvroReader
 from airflow_connect.connectors.restore.values.batches import (
@@ -215,6 +216,36 @@ def test_json_lines_and_concatenated_documents(data: bytes, packed: str) -> None
         value for batch in json_values(stream(data, f"x.json{packed}"), has_schemas=False) for value in batch.values()
     ]
     assert values == [{"a": 1}, {"a": 2}]
+
+
+@pytest.mark.parametrize(
+    "odd", [b"", b"null", b'{"a":1} {"a":2}', b'{"a":\n1}', b"[", b'{"a":12345678901234567890}', b'{"a":1e400}', b"{"]
+)
+@pytest.mark.parametrize("before", [0, 3, 70_000])
+def test_lines_in_columns_are_the_documents_of_one_by_one(
+    odd: bytes, before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = (
+        b"".join(b'{"id": %d, "at": 1700000000000000%03d}\n' % (n, n % 1000) for n in range(before)) + odd + b"\n7.50\n"
+    )
+
+    def read() -> tuple[list[Any], list[bool], str]:
+        values: list[Any] = []
+        firsts, error = [], ""
+        try:
+            for batch in json_values(stream(data), has_schemas=False):
+                assert batch.first == len(values)
+                values += batch.values()
+                firsts.append(batch.column is not None)
+        except (ValueError, DataError) as caught:
+            error = str(caught)
+        return values, firsts, error
+
+    in_columns, used, told = read()
+    monkeypatch.setattr(texts, "_column", lambda *_: None)
+    one_by_one, unused, same = read()
+    assert (in_columns, told) == (one_by_one, same)
+    assert not any(unused) and any(used) == (before > 3)
 
 
 def test_json_with_schemas() -> None:
