@@ -6,7 +6,6 @@ characters beyond the Basic Multilingual Plane. Lines in which one of these may 
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 import numpy as np
@@ -15,80 +14,90 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_connect.converters.decimal_columns import binary_parts
-from airflow_connect.converters.json.text import may_overflow
 from airflow_connect.converters.json.writer import schemaless_text
 from airflow_connect.errors import DataError
 
 _FIRST_OF_FOUR_BYTES: Final = 0xF0
 """UTF-8 of characters beyond the Basic Multilingual Plane begins with this, or more."""
-_TEN: Final = np.uint8(10)
-_LONGEST_PATTERN: Final = 20
-_IS_OTHERWISE: Final = re.compile(
-    rb"\\u|[\xf0-\xff]|(?:^|[:,\[])-?(?:[0-9.]+e|[0-9]{8}[0-9]*\.|0\.000|[0-9]{20}|9[2-9][0-9]{17})"
-).search
+_ROOM: Final = 40
+"""Longer than any number that orjson writes."""
+_IS_DIGIT: Final = np.array([chr(code) in "0123456789" for code in range(256)])
+_IS_OF_NUMBER: Final = np.array([chr(code) in "0123456789.-" for code in range(256)])
+_IS_BEFORE_NUMBER: Final = np.array([chr(code) in ":,[\n" for code in range(256)])
 
 
 def messages_of_lines(lines: Any) -> Any | None:
     """The messages of lines (binary[n], each with its line feed) as binary[n]; None if one is not vectorizable."""
-    bounds, data = binary_parts(lines)
-    text = data[bounds[0] : bounds[-1]] if len(lines) else data[:0]
-    if not _may_be_otherwise(text):
-        return pc.binary_slice(lines, 0, -1)
+    messages = pc.binary_slice(lines, 0, -1)
+    rows = _rows_to_write(lines) if len(lines) else ()
+    if not len(rows):
+        return messages
+    found: list[Any] = messages.to_pylist()
     try:
-        return pa.array([_message(line[:-1]) for line in lines.to_pylist()], lines.type)
+        for row in rows:
+            found[row] = schemaless_text(orjson.loads(found[row])).encode()
     except (ValueError, RecursionError, DataError):
         return None
+    return pa.array(found, lines.type)
 
 
-def _may_be_otherwise(text: Any) -> bool:
-    """Whether a value may be spelled otherwise than in the text; False is certain, and costs little."""
-    if not len(text):
-        return False
-    # Room on both sides, so that every place has neighbours.
-    data = np.pad(text, _LONGEST_PATTERN)
-    is_digit = data - np.uint8(0x30) < _TEN
-    return bool(
-        data.max() >= _FIRST_OF_FOUR_BYTES
-        or _is_at(data, _places(data, "\\"), 1, "u")
-        or _has_exponent(data, is_digit)
-        or _has_long_fraction(data, is_digit)
-        or (_has_row(is_digit) and may_overflow(data.tobytes()))
+def _rows_to_write(lines: Any) -> Any:
+    """The rows in which a value may be spelled otherwise."""
+    bounds, data = binary_parts(lines)
+    # Room on both sides, so that every place has neighbours; a line begins as if another one had ended before it.
+    text = np.pad(data[bounds[0] : bounds[-1]], _ROOM, constant_values=ord("\n"))
+    is_digit = _IS_DIGIT[text]
+    escapes = _places(text == ord("\\"))
+    places = np.concatenate(
+        [
+            _places(text >= _FIRST_OF_FOUR_BYTES) if text.max() >= _FIRST_OF_FOUR_BYTES else escapes[:0],
+            escapes[text[escapes + 1] == ord("u")],
+            _of_numbers(text, _exponents(text, is_digit)),
+            _of_numbers(text, _long_fractions(text, is_digit)),
+            _large_integers(text, is_digit),
+        ]
     )
+    return np.unique(np.searchsorted(bounds - bounds[0] + _ROOM, places, "right") - 1).tolist()
 
 
-def _places(data: Any, character: str) -> Any:
-    return np.flatnonzero(data == ord(character))
+def _places(is_one: Any) -> Any:
+    return np.flatnonzero(is_one)
 
 
-def _is_at(data: Any, places: Any, distance: int, character: str) -> bool:
-    return bool((data[places + distance] == ord(character)).any())
+def _of_numbers(text: Any, places: Any) -> Any:
+    """The places that belong to a number, not to a string that looks like one from within."""
+    starts = places - 1
+    for _ in range(_ROOM - 10):
+        is_inside = _IS_OF_NUMBER[text[starts]]
+        if not is_inside.any():
+            break
+        starts = starts - is_inside
+    return places[_IS_BEFORE_NUMBER[text[starts]] | _IS_OF_NUMBER[text[starts]]]
 
 
-def _has_exponent(data: Any, is_digit: Any) -> bool:
+def _exponents(text: Any, is_digit: Any) -> Any:
     """A digit, `e`, and a digit or a sign."""
-    places = _places(data, "e")
+    places = _places(text == ord("e"))
     places = places[is_digit[places - 1]]
-    return bool(is_digit[places + 1].any()) or any(_is_at(data, places, 1, sign) for sign in "+-")
+    after = text[places + 1]
+    return places[is_digit[places + 1] | (after == ord("+")) | (after == ord("-"))]
 
 
-def _has_long_fraction(data: Any, is_digit: Any) -> bool:
+def _long_fractions(text: Any, is_digit: Any) -> Any:
     """Eight digits before a point, or `0.000`."""
-    points = _places(data, ".")
-    large, small = points[is_digit[points - 8]], points[data[points - 1] == ord("0")]
+    points = _places(text == ord("."))
+    large, small = points[is_digit[points - 8]], points[text[points - 1] == ord("0")]
     for distance in range(-7, 0):
         large = large[is_digit[large + distance]]
     for distance in (1, 2, 3):
-        small = small[data[small + distance] == ord("0")]
-    return bool(len(large) or len(small))
+        small = small[text[small + distance] == ord("0")]
+    return np.concatenate([large, small])
 
 
-def _has_row(is_digit: Any) -> bool:
-    """19 digits, as an integer of more than 64 bits has."""
+def _large_integers(text: Any, is_digit: Any) -> Any:
+    """20 digits, or 19 from 9 on: the integer may need more than 64 bits."""
     row = is_digit
     for distance in (1, 2, 4, 8, 3):  # rows of 2, 4, 8, 16 and 19
         row = row[:-distance] & row[distance:]
-    return bool(row.any())
-
-
-def _message(document: bytes) -> bytes:
-    return schemaless_text(orjson.loads(document)).encode() if _IS_OTHERWISE(document) else document
+    starts = _places(row)
+    return starts[(text[starts] == ord("9")) | is_digit[starts + 19]]
