@@ -6,11 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.documents.run_detail import TaskRow
 from airflow_connect.documents.run_lag import LagOfHour, RunLag
 from airflow_connect.documents.run_progress import RunProgress
+
+if TYPE_CHECKING:
+    from airflow_connect.api.coverage import Covered
+    from airflow_connect.api.offsets import TopicPartition
 
 
 class State(StrEnum):
@@ -197,6 +201,7 @@ class Connector:
         copying: the run that has begun to copy and has not committed, or "".
         progress: what that run has told last; None: nothing yet.
         oldest_ms: the time of the oldest record that waits; None: nothing does, or it is unknown.
+        coverage: of a backup, the offsets that its runs have copied.
     """
 
     name: str
@@ -219,6 +224,7 @@ class Connector:
     copying: str = ""
     progress: RunProgress | None = None
     oldest_ms: int | None = None
+    coverage: Mapping[TopicPartition, Covered] = field(default_factory=dict)
 
     @property
     def is_registered(self) -> bool:

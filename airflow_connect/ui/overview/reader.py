@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from airflow_connect.api.coverage import Coverage
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.control.herder.task_configs import SOURCE, UNKNOWN, kind_of
 from airflow_connect.control.settings import ControlSettings
@@ -247,7 +248,16 @@ class InstallationReader:
             lag_of_hours=history.state.lag_of_hours if history.state else (),
             copying=history.copying,
             progress=history.progress,
+            coverage=_coverage(history),
         )
+
+
+def _coverage(history: History) -> Coverage:
+    """What the runs of a backup have copied; {} for any other connector."""
+    try:
+        return Coverage() if history.state is None else Coverage.of(history.state.kept)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return Coverage()  # a connector of somebody else may keep something else under this name
 
 
 def _kind_of_dag(history: History) -> str:

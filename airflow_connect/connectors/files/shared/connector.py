@@ -223,8 +223,10 @@ class StorageSinkConnector(StagingSinkConnector):
             seen = CopiedTimes(planned.now_ms, tuple(planned.partitions), planned.at_end, copied, run.files)
             step = keeper.advance(known.time.without(planned.again), seen)
         schemas = schemas_between_runs.after(known.value_schemas, began.schemas_before, run.reports)
+        is_backup = self._open(self.config).backups is not None
+        coverage = known.coverage.after(run.reports if is_backup else ())
         return StateAfter(
-            KeptState(step.progress, schemas, schema_ids_of(known.schema_ids, run.reports)).to_json(),
+            KeptState(step.progress, schemas, schema_ids_of(known.schema_ids, run.reports), coverage).to_json(),
             tuple(directory.to_json() for directory in step.complete),
             {"late": sum(one.times.late for one in copied if one.times)},
             step.notes,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.control.herder.refusals import CONFLICT, FORBIDDEN, RefusedError
+from airflow_connect.counting import names
 from airflow_connect.documents.run import Plan
 from airflow_connect.runtime.reporting.texts import format_bytes, format_count, format_seconds, plural
 from airflow_connect.ui.overview.model import Connector, Position, Run
@@ -21,10 +22,14 @@ from airflow_connect.ui.pages.views.running import running_of
 from airflow_connect.ui.web.access import Right
 
 if TYPE_CHECKING:
+    from airflow_connect.api.coverage import Covered
+    from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.ui.pages.asking import Config
     from airflow_connect.ui.web.dag_tasks import DagTask
 
 MOST_PARTITIONS = 100
+MOST_GAPS = 3
+"""That are named."""
 
 
 def page(call: Call) -> str:
@@ -46,6 +51,7 @@ def page(call: Call) -> str:
         connector=connector,
         state=badge(connector.state),
         positions=[(position, _meter(position, longest[0].lag)) for position in longest],
+        covered=covered_rows(connector)[:MOST_PARTITIONS],
         past=history.past_of(
             replace(connector, oldest_ms=oldest_ms),
             now_ms,
@@ -114,6 +120,20 @@ def changed_rows(connector: Connector) -> list[tuple[str, str, str]]:
     before, after = shown_config(old), shown_config(new)
     keys = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
     return [(key, before.get(key, ""), after.get(key, "")) for key in keys]
+
+
+def covered_rows(connector: Connector) -> list[tuple[TopicPartition, Covered, str]]:
+    """What a backup holds of each partition, those with gaps first: place, offsets, and its gaps in words."""
+    rows = sorted(connector.coverage.items(), key=lambda row: (-len(row[1].gaps), row[0]))
+    return [(tp, covered, _gaps(covered)) for tp, covered in rows]
+
+
+def _gaps(covered: Covered) -> str:
+    if not covered.gaps:
+        return "none"
+    size = format_count(sum(end - start for start, end in covered.gaps))
+    shown = names([f"{format_count(start)} to {format_count(end - 1)}" for start, end in covered.gaps], MOST_GAPS)
+    return f"{plural(len(covered.gaps), 'gap')} of {size} offsets: {shown}"
 
 
 # --- dead letters and plan ---------------------------------------------------------------------------------------

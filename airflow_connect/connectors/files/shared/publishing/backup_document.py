@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.coverage import COVERAGE
 from airflow_connect.connectors.files.shared.publishing.state_document import KeptState
 from airflow_connect.connectors.files.shared.settings.whole_records import REGISTRY
 from airflow_connect.counting import names, plural
@@ -82,7 +83,8 @@ class BackupDocuments:
         cluster = self._cluster()
         topics = cluster.topics(run.topics)
         groups = cluster.group_offsets(topics)
-        ids = KeptState.from_json(run.kept).schema_ids
+        kept = KeptState.from_json(run.kept)
+        ids = kept.schema_ids
         schemas, notes = self._schemas(ids)
         document = {
             "v": VERSION,
@@ -102,6 +104,7 @@ class BackupDocuments:
                 for name, one in sorted(topics.items())
             },
             "copied": _copied(run.files),
+            COVERAGE: kept.coverage.to_json(),
             "groups": {
                 group: [[tp.topic, tp.partition, at.offset, at.metadata] for tp, at in sorted(offsets.items())]
                 for group, offsets in sorted(groups.items())

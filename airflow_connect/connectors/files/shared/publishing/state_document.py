@@ -1,7 +1,7 @@
 """The document that a storage sink keeps from run to run, the one that its tasks get, and the one that they return.
 
-Version 1, or 2 if ids of schemas are kept: an older release would drop them. Documents without a version are of
-releases that had these members in the manifest and in the state record.
+Version 1; 2 if ids of schemas are kept, 3 if the offsets are that were copied: an older release would drop them.
+Documents without a version are of releases that had these members in the manifest and in the state record.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.coverage import COVERAGE, Coverage
 from airflow_connect.connectors.files.shared.publishing import schemas_between_runs
 from airflow_connect.connectors.files.shared.publishing.schemas_between_runs import OF_LAST_FILE
 from airflow_connect.connectors.files.shared.publishing.time_progress import (
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.sink_state import PlannedRun
     from airflow_connect.documents.run import PartitionReport
 
-VERSION = 2
+VERSION = 3
 SCHEMA_IDS = "schema_ids"
 _TIME, _SCHEMAS, _SCHEMAS_BEFORE, _LATE_BEFORE, _TIMES = (
     "time", "value_schemas", "schemas_before", "late_before", "times",
@@ -40,11 +41,13 @@ class KeptState:
         time: which directories were announced as complete, and what is known about the others.
         value_schemas: schema of the last file of each topic-partition, if the next run continues with it.
         schema_ids: for each topic of a backup what `SchemaIds.to_json` has found in it since its first run.
+        coverage: the offsets that runs of a backup have copied.
     """
 
     time: TimeProgress = field(default_factory=TimeProgress)
     value_schemas: Mapping[TopicPartition, str] = field(default_factory=dict)
     schema_ids: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    coverage: Coverage = field(default_factory=Coverage)
 
     def without_topics_of(self, run: PlannedRun) -> KeptState:
         """A copy without what is known of topics that are gone."""
@@ -53,13 +56,15 @@ class KeptState:
             time=self.time.without_topics(run.gone, run.forgotten),
             value_schemas={tp: text for tp, text in self.value_schemas.items() if tp.topic not in run.gone},
             schema_ids={topic: ids for topic, ids in self.schema_ids.items() if topic not in run.gone},
+            coverage=self.coverage.without(run.gone),
         )
 
     def to_json(self) -> dict[str, Any]:
         """The document; {} if nothing is known."""
         time = {_TIME: self.time.to_json()} if self.time != TimeProgress() else {}
         ids = {SCHEMA_IDS: {topic: dict(found) for topic, found in self.schema_ids.items()}} if self.schema_ids else {}
-        return _versioned({**time, **schemas_between_runs.to_json(_SCHEMAS, self.value_schemas), **ids})
+        covered = {COVERAGE: self.coverage.to_json()} if self.coverage else {}
+        return _versioned({**time, **schemas_between_runs.to_json(_SCHEMAS, self.value_schemas), **ids, **covered})
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> KeptState:
@@ -70,7 +75,8 @@ class KeptState:
         """
         _check_version(data)
         time = TimeProgress.from_json(data[_TIME]) if _TIME in data else TimeProgress()
-        return cls(time, schemas_between_runs.from_json(_SCHEMAS, data), dict(data.get(SCHEMA_IDS, {})))
+        schemas = schemas_between_runs.from_json(_SCHEMAS, data)
+        return cls(time, schemas, dict(data.get(SCHEMA_IDS, {})), Coverage.of(data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +158,8 @@ def _joined(first: PartitionTimes | None, second: PartitionTimes | None) -> Part
 
 
 def _versioned(members: dict[str, Any]) -> dict[str, Any]:
-    return {"v": VERSION if SCHEMA_IDS in members else 1, **members} if members else {}
+    version = VERSION if COVERAGE in members else 2 if SCHEMA_IDS in members else 1
+    return {"v": version, **members} if members else {}
 
 
 def _check_version(data: Mapping[str, Any]) -> None:
