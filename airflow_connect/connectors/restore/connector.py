@@ -37,7 +37,7 @@ from airflow_connect.connectors.restore.work import Chain, chains_of, divided, t
 from airflow_connect.counting import counted, names, plural
 from airflow_connect.errors import ConfigError, DataError, InternalError
 from airflow_connect.kafka.admin.topic_settings import change
-from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS
+from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS, TopicInfo
 from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.registry.settings import settings_to_reach
 from airflow_connect.stores.file_system import FileSystem, FoundFile
@@ -102,11 +102,13 @@ class RestoreConnector(SourceConnector):
         if self._values is not None:
             return self._values.reconcile_offsets(offsets)
         known = self._known(offsets)
-        if any(one.run == self.context.run_id for one in known.values()):
+        if mine := {tp: one for tp, one in known.items() if one.run == self.context.run_id}:
+            with self._targets() as targets:
+                targets.ensure_kept(mine, self._typed.target_of)
             return ()
         backup = self._listed()
         chains, oldest = self._readable(self._left(backup, known))
-        prepared = self._prepared(self._wanted(backup, chains, known, oldest))
+        prepared = self._prepared(self._wanted(backup, chains, known, oldest), known)
         self._planned = self._claimed(chains, prepared)
         self._to_lift = prepared.to_lift
         return [
@@ -249,7 +251,7 @@ class RestoreConnector(SourceConnector):
         wanted = self._wanted(backup, chains, known, oldest)
         with self._targets() as targets:
             there = targets.existing(wanted)
-            findings = [*targets.findings(wanted, there), *self._of_schemas({one.topic for one in wanted.values()})]
+            findings = self._findings(targets, wanted, there, known)
             for note in targets.notes(wanted, there):
                 self.context.note(note)
             lifted = targets.to_lift(there)
@@ -287,7 +289,19 @@ class RestoreConnector(SourceConnector):
             if target not in wanted and target not in there
         }
 
-    def _prepared(self, wanted: Mapping[str, Wanted]) -> Prepared:
+    def _findings(
+        self,
+        targets: Targets,
+        wanted: Mapping[str, Wanted],
+        there: Mapping[str, TopicInfo],
+        known: Mapping[TopicPartition, Progress],
+    ) -> list[str]:
+        topics = {one.topic for one in wanted.values()}
+        finished = {tp: one for tp, one in known.items() if tp.topic not in topics}
+        lost = targets.lost(finished, self._typed.target_of)
+        return [*targets.findings(wanted, there), *lost, *self._of_schemas(topics)]
+
+    def _prepared(self, wanted: Mapping[str, Wanted], known: Mapping[TopicPartition, Progress]) -> Prepared:
         """Check the topics that records go to, and create those that are missing.
 
         Raises:
@@ -295,8 +309,7 @@ class RestoreConnector(SourceConnector):
         """
         with self._targets() as targets:
             there = targets.existing(wanted)
-            findings = [*targets.findings(wanted, there), *self._of_schemas({one.topic for one in wanted.values()})]
-            if findings:
+            if findings := self._findings(targets, wanted, there, known):
                 raise refused(findings)
             missing = {target: one for target, one in wanted.items() if target not in there}
             missing |= self._without_records(wanted, targets.names())

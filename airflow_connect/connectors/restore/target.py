@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -10,7 +10,7 @@ from airflow_connect.api.cluster_facts import TopicFacts
 from airflow_connect.api.offsets import TopicPartition, is_other_topic
 from airflow_connect.connectors.restore.keys import ANY, RESUME, RETENTION, TIMESTAMP, RestoreKeys
 from airflow_connect.counting import names, plural
-from airflow_connect.errors import ConfigError
+from airflow_connect.errors import ConfigError, OffsetError
 from airflow_connect.kafka.admin import new_topics, watermarks
 from airflow_connect.kafka.admin.topic_settings import settings_of
 from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS, TopicInfo, all_names, resolve_topics
@@ -105,6 +105,41 @@ class Targets:
             for sentence in self._findings(target, one, there.get(target), settings.get(target, {}))
         ]
 
+    def lost(self, finished: Mapping[TopicPartition, Claim], target_of: Callable[[str], str]) -> list[str]:
+        """What is wrong with topics to which everything was restored: records in them may be gone.
+
+        Args:
+            finished: what is committed, by partition of the backup.
+            target_of: the topic that records of a topic go to.
+        """
+        begun: dict[str, dict[int, Claim]] = {}
+        for tp, one in finished.items():
+            if one.topic_id:
+                begun.setdefault(tp.topic, {})[tp.partition] = one
+        if not begun:
+            return []
+        there = self.names()
+        targets = {topic: target_of(topic) for topic in sorted(begun)}
+        now = resolve_topics(self.admin, [target for target in targets.values() if target in there], None)
+        return [
+            sentence
+            for topic, target in targets.items()
+            for sentence in _of_claims(target, topic, begun[topic], now.get(target))
+        ]
+
+    def ensure_kept(self, written: Mapping[TopicPartition, Claim], target_of: Callable[[str], str]) -> None:
+        """Check after a run whether the topics are still those that it began with.
+
+        Raises:
+            OffsetError: one is not, so records that the run has written are gone.
+        """
+        if lost := self.lost(written, target_of):
+            raise OffsetError(
+                f"Topics were deleted while records were restored to them: {' '.join(lost)}",
+                code="restore.other_topic",
+                suggestion="Delete the offsets of this connector, and restore them again.",
+            )
+
     def notes(self, wanted: Mapping[str, Wanted], there: Mapping[str, TopicInfo]) -> list[str]:
         """Sentences about topics that exist and may refuse records of the backup."""
         found = []
@@ -165,28 +200,16 @@ class Targets:
         if self.must_be == RESUME and len(begun) < len(wanted.chains):
             new = names(TopicPartition(wanted.topic, number) for number in wanted.chains if number not in begun)
             yield f"{RestoreKeys.must_be}={RESUME}, but nothing of {new} was restored before."
-        if others := sorted({one.target for one in begun.values() if one.target != target}):
-            yield f"Records of {wanted.topic} were restored to {names(others)} before, and would go to {target} now."
-        elif info is None:
-            if begun:
-                yield f"{target} does not exist any more, and this connector has restored records to it."
-            return
-        if info is None:
-            return
-        yield from self._of_existing(target, wanted, info, begun)
-        yield from self._of_settings(target, wanted, settings)
+        yield from _of_claims(target, wanted.topic, begun, info)
+        if info is not None:
+            yield from self._of_existing(target, wanted, info, begun)
+            yield from self._of_settings(target, wanted, settings)
 
     def _of_existing(self, target: str, wanted: Wanted, info: TopicInfo, begun: Mapping[int, Claim]) -> Iterator[str]:
         if info.partitions < wanted.partitions:
             yield (
                 f"{target} has {plural(info.partitions, 'partition')}, and the backup {wanted.partitions}: records keep"
                 " their partitions."
-            )
-        if foreign := sorted(number for number, one in begun.items() if is_other_topic(one.topic_id, info.topic_id)):
-            former = begun[foreign[0]].topic_id
-            yield (
-                f"{target} was recreated: its id is {info.topic_id}, and records were restored to {former}. Delete the"
-                " offsets of this connector to restore everything again."
             )
         if self.must_be == ANY:
             return
@@ -217,6 +240,22 @@ class Targets:
                 f" Kafka deletes such records soon after they are restored. Set {RestoreKeys.lifts}=true, or"
                 f" {RestoreKeys.accepted}={RETENTION}."
             )
+
+
+def _of_claims(target: str, topic: str, begun: Mapping[int, Claim], info: TopicInfo | None) -> Iterator[str]:
+    """What is wrong with a topic that records were restored to, now that it is `info`."""
+    if others := sorted({one.target for one in begun.values() if one.target != target}):
+        yield f"Records of {topic} were restored to {names(others)} before, and would go to {target} now."
+    elif info is None and begun:
+        yield f"{target} does not exist any more, and this connector has restored records to it."
+    if info is None:
+        return
+    if foreign := sorted(number for number, one in begun.items() if is_other_topic(one.topic_id, info.topic_id)):
+        former = begun[foreign[0]].topic_id
+        yield (
+            f"{target} was recreated: its id is {info.topic_id}, and records were restored to {former}. Delete the"
+            " offsets of this connector to restore everything again."
+        )
 
 
 def _told(target: str, wanted: Wanted) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from airflow_connect.api.source import SourceConnectorContext
     from airflow_connect.connectors.restore.config import RestoreConfig
+    from airflow_connect.kafka.admin.topics import TopicInfo
 
 _MEANING = {
     "timestamp": "records get the time of the run",
@@ -64,10 +65,12 @@ class ValueFiles:
                 self._planned = self._import(offsets)
             return ()
         known = self._known(offsets)
-        if any(one.run == self._context.run_id for one in known.values()):
+        if mine := {tp: one for tp, one in known.items() if one.run == self._context.run_id}:
+            with self._targets() as targets:
+                targets.ensure_kept(mine, self._typed.target_of)
             return ()
         backup, chains = self._restore(known)
-        self._planned = self._claimed(chains, self._wanted(backup, chains, known))
+        self._planned = self._claimed(chains, self._wanted(backup, chains, known), known)
         return [(dict(chain.source), dict(chain.offset)) for chain in self._planned]
 
     def task_configs(self, config: Mapping[str, str], max_tasks: int) -> Sequence[Mapping[str, str]]:
@@ -93,7 +96,7 @@ class ValueFiles:
             wanted = self._wanted(backup, self._planned, known)
             with self._targets() as targets:
                 there = targets.existing(wanted)
-                findings = targets.findings(wanted, there)
+                findings = self._findings(targets, wanted, there, known)
             if missing := sorted(wanted.keys() - there.keys()):
                 self._context.note(f"A run would create {plural(len(missing), 'topic')}: {names(missing, 20)}.")
             for finding in findings:
@@ -198,11 +201,27 @@ class ValueFiles:
             found[target] = Wanted(topic, partitions, progress, None, original)
         return found
 
-    def _claimed(self, chains: Sequence[ValueChain], wanted: Mapping[str, Wanted]) -> list[ValueChain]:
+    def _findings(
+        self,
+        targets: Targets,
+        wanted: Mapping[str, Wanted],
+        there: Mapping[str, TopicInfo],
+        known: Mapping[TopicPartition, ValueProgress],
+    ) -> list[str]:
+        topics = {one.topic for one in wanted.values()}
+        finished = {tp: one for tp, one in known.items() if tp.topic not in topics}
+        return [*targets.findings(wanted, there), *targets.lost(finished, self._typed.target_of)]
+
+    def _claimed(
+        self,
+        chains: Sequence[ValueChain],
+        wanted: Mapping[str, Wanted],
+        known: Mapping[TopicPartition, ValueProgress],
+    ) -> list[ValueChain]:
         """Check the topics, create those that are missing, and note their ids in the offsets."""
         with self._targets() as targets:
             there = targets.existing(wanted)
-            if findings := targets.findings(wanted, there):
+            if findings := self._findings(targets, wanted, there, known):
                 raise refused(findings)
             missing = {target: one for target, one in wanted.items() if target not in there}
             for note in (*targets.notes(wanted, there), *targets.create(missing)):

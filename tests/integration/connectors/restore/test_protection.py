@@ -235,3 +235,38 @@ def test_object_that_changes_during_a_run_is_an_error_with_both_etags(
     after = client.head_object(Bucket=sink.bucket, Key=key)["ETag"].strip('"')
     assert report.status == "failed" and report.error is not None
     assert f"ETag {before}" in str(report.error["message"]) and f"ETag {after}" in str(report.error["message"])
+
+
+def test_topic_that_is_gone_after_everything_was_restored_is_refused(
+    restore: Restore, make_topic: Any, tmp_path: Path
+) -> None:
+    backup(tmp_path, 0)
+    restore.run()
+    assert restore.try_run().status == "empty"
+    former = restore.config.get("topic.rename", "")
+    restore.config["topic.rename"] = f"t:{make_topic(1)}"
+    assert f"were restored to {restore.target} before" in error(restore)[1]
+    restore.config["topic.rename"] = former or f"t:{restore.target}"
+    delete_topic(restore.bootstrap, restore.target)
+    assert error(restore)[0] == "restore.target"
+    assert "does not exist any more" in error(restore)[1]
+    notes = kind_of(restore.spec()).plan().notes
+    assert [note for note in notes if note.startswith("A run would be refused:") and "does not exist any more" in note]
+
+
+def test_topic_that_is_deleted_during_a_run_is_an_error(
+    restore: Restore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow_connect.connectors.restore.task import RestoreTask
+
+    backup(tmp_path, 0, 1)
+    stop = RestoreTask.stop
+
+    def delete_then_stop(self: RestoreTask) -> None:
+        stop(self)
+        delete_topic(restore.bootstrap, restore.target)
+
+    monkeypatch.setattr(RestoreTask, "stop", delete_then_stop)
+    code, message = error(restore)
+    assert code == "restore.other_topic"
+    assert f"{restore.target} does not exist any more" in message

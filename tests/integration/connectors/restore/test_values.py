@@ -13,6 +13,7 @@ from tests.integration.connectors.files.s3.objects import AVRO_FORMAT, PARQUET_F
 from tests.support.command_line import run_command
 from tests.support.copies.backups import TIME_MS
 from tests.support.copies.restore import LOCAL_SOURCE, Restore, restore_of, stored
+from tests.support.kafka_data import delete_topic
 
 pytestmark = pytest.mark.integration
 
@@ -275,3 +276,11 @@ def test_settings_of_a_created_topic_are_set_and_groups_are_refused(
     assert done.exit_code == 0 and done.envelope["result"]["connectors"][0]["topics"][0]["isDone"]
     done = run_command("restore", "groups", *files, "--json")
     assert "Files of values have no offsets of records" in done.envelope["error"]["message"]
+
+
+def test_topic_that_is_gone_after_everything_was_restored_is_refused(restore: Restore) -> None:
+    restore.run()
+    assert restore.try_run().status == "empty"
+    delete_topic(restore.bootstrap, restore.target)
+    error = failure(restore)
+    assert error["code"] == "restore.target" and "does not exist any more" in error["message"]
