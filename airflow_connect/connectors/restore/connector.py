@@ -32,15 +32,15 @@ from airflow_connect.connectors.restore.read.records import NO_BACKUP
 from airflow_connect.connectors.restore.remembered import text_of
 from airflow_connect.connectors.restore.target import KEEPS_ALL, Targets, Wanted, refused, settings_after
 from airflow_connect.connectors.restore.task import RestoreTask
+from airflow_connect.connectors.restore.unread import unread
 from airflow_connect.connectors.restore.values.driver import ValueFiles
 from airflow_connect.connectors.restore.work import Chain, chains_of, divided, task_config
-from airflow_connect.counting import counted, names, plural
+from airflow_connect.counting import names, plural
 from airflow_connect.errors import ConfigError, DataError, InternalError
 from airflow_connect.kafka.admin.topic_settings import change
 from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS, TopicInfo
 from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.registry.settings import settings_to_reach
-from airflow_connect.stores.file_system import FileSystem, FoundFile
 from airflow_connect.stores.file_systems import FileSystems
 
 _BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
@@ -208,7 +208,7 @@ class RestoreConnector(SourceConnector):
         grammar = FileNames(typed.root, typed.file_delim, typed.extensions[0])
         listed = store.files.walk(f"{typed.root}/", recursive=True)
         backup = Backup.of(listed, grammar, typed.selects)
-        for note in (*backup.notes(typed.root), *_unread(store.files, grammar)):
+        for note in (*backup.notes(typed.root), *unread(store.files, lambda found: grammar.read(found) is not None)):
             self.context.note(note)
         self._documents = Documents(store, backup.documents)
         return backup
@@ -421,23 +421,6 @@ class RestoreConnector(SourceConnector):
             f"To restore: {plural(files, 'file')} of {plural(len(chains), 'partition')}, {plural(size, 'byte')}"
             + (f": {parts}." if parts else ".")
         )
-
-
-def _unread(files: FileSystem, grammar: FileNames) -> Iterator[str]:
-    """Sentences about names that a listing of directories has left out.
-
-    Raises:
-        AccessError, UnavailableError: one is a link to a file that may not be described, and that may be of the backup.
-    """
-    for name, error in files.unreadable_links.items():
-        if grammar.read(FoundFile(name, 0, 0)) is not None:
-            raise error
-    if files.linked_directories:
-        what = counted(len(files.linked_directories), "directory is a link", "directories are links")
-        yield f"{what}, and not followed: {names(files.linked_directories)}."
-    if others := [name for name in files.others if grammar.read(FoundFile(name, 0, 0)) is not None]:
-        what = counted(len(others), "name of the backup is not that of a file", "names of the backup are not of files")
-        yield f"{what}, and nothing is read there: {names(others)}."
 
 
 class S3SourceTask(RestoreTask):

@@ -12,6 +12,7 @@ from airflow_connect.connectors.restore.keys import WHOLE_FORMATS, RestoreKeys
 from airflow_connect.connectors.restore.read.opening import Store
 from airflow_connect.connectors.restore.remembered import text_of
 from airflow_connect.connectors.restore.target import Targets, Wanted, refused, settings_after
+from airflow_connect.connectors.restore.unread import unread
 from airflow_connect.connectors.restore.values.files import ValueBackup, ValueNames, losses
 from airflow_connect.connectors.restore.values.plan import Import, known_of_backup, left_of_backup
 from airflow_connect.connectors.restore.values.progress import ValueProgress
@@ -115,7 +116,7 @@ class ValueFiles:
         typed, store = self._typed, self._store
         found = Import(typed.root, typed.key_of, typed.topic_patterns, typed.from_modified_ms)
         found.take(store.files.walk(f"{typed.root}/", recursive=True), offsets, self._version_of)
-        for note in found.notes():
+        for note in (*found.notes(), *unread(store.files, lambda one: found.topic_of(one.name) is not None)):
             self._context.note(note)
         for part, error in found.left_out:
             self._context.leave_out(part, error)
@@ -140,7 +141,7 @@ class ValueFiles:
         typed, store = self._typed, self._store
         grammar = ValueNames(typed.root, typed.file_delim, typed.extensions, typed.tombstones)
         backup = ValueBackup.of(store.files.walk(f"{typed.root}/", recursive=True), grammar, typed.selects)
-        for note in backup.notes(typed.root):
+        for note in (*backup.notes(typed.root), *unread(store.files, lambda one: grammar.read(one) is not None)):
             self._context.note(note)
         found = {tp.topic for tp in (*backup.chains, *known)}
         missing = sorted(set(typed.topics) - found)

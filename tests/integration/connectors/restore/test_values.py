@@ -327,3 +327,9 @@ def test_file_of_a_backup_without_a_record_is_an_error(restore: Restore, folder:
     report = restore.run(**{"behavior.on.error": "log"})
     assert [note for note in report.notes if "t+0+0000000005.json" in note and "it holds no record" in note]
     assert numbers(restore) == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14]
+
+
+def test_directory_that_is_a_link_is_told(restore: Restore, folder: Path, tmp_path: Path) -> None:
+    (folder / "linked").symlink_to(tmp_path)
+    report = restore.run()
+    assert [note for note in report.notes if note.startswith("1 directory is a link, and not followed:")]
