@@ -29,8 +29,15 @@ from airflow_connect.connectors.restore.ranges import Ranges, first_to_read
 from airflow_connect.connectors.restore.read.chain import FileReader
 from airflow_connect.connectors.restore.read.opening import Store
 from airflow_connect.connectors.restore.read.records import NO_BACKUP
-from airflow_connect.connectors.restore.remembered import text_of
-from airflow_connect.connectors.restore.target import KEEPS_ALL, Targets, Wanted, refused, settings_after
+from airflow_connect.connectors.restore.remembered import settings_in, text_of
+from airflow_connect.connectors.restore.target import (
+    KEEPS_ALL,
+    Targets,
+    Wanted,
+    refused,
+    settings_after,
+    told_of_made,
+)
 from airflow_connect.connectors.restore.task import RestoreTask
 from airflow_connect.connectors.restore.unread import unread
 from airflow_connect.connectors.restore.values.driver import ValueFiles
@@ -53,12 +60,12 @@ class Prepared(NamedTuple):
     Attributes:
         targets: by topic its id, and the timestamp before which Kafka deletes records soon.
         to_lift: by topic the settings that would delete records meanwhile.
-        later: by topic what it gets when all is restored, as `Progress` keeps it.
+        later: by topic what it gets when all is restored.
     """
 
     targets: Mapping[str, tuple[str, int]]
     to_lift: Mapping[str, Mapping[str, str]]
-    later: Mapping[str, str]
+    later: Mapping[str, Mapping[str, str]]
 
 
 class RestoreConnector(SourceConnector):
@@ -313,13 +320,14 @@ class RestoreConnector(SourceConnector):
                 raise refused(findings)
             missing = {target: one for target, one in wanted.items() if target not in there}
             missing |= self._without_records(wanted, targets.names())
-            for note in (*targets.notes(wanted, there), *targets.create(missing)):
+            made = targets.made_before(wanted, there)
+            for note in (*targets.notes(wanted, there), *map(told_of_made, made.items()), *targets.create(missing)):
                 self.context.note(note)
             there = targets.existing(wanted)
             cuts, to_lift = targets.retention_cuts(there), targets.to_lift(there)
-            later = {target: settings_after(one.original) for target, one in missing.items()} | to_lift
+            later = {target: settings_after(one.original) for target, one in missing.items()} | to_lift | made
             found = {target: (info.topic_id, cuts[target]) for target, info in there.items()}
-            return Prepared(found, to_lift, {target: text_of(settings) for target, settings in later.items()})
+            return Prepared(found, to_lift, later)
 
     def _lift(self) -> None:
         """Keep everything in topics that exist: what they had is committed by now."""
@@ -407,8 +415,8 @@ class RestoreConnector(SourceConnector):
         for chain in chains:
             target = self._typed.target_of(chain.topic)
             topic_id, cut = prepared.targets[target]
-            before = chain.progress.later if chain.progress.topic_id == topic_id else ""
-            later = prepared.later.get(target) or before
+            before = settings_in(chain.progress.later, target) if chain.progress.topic_id == topic_id else {}
+            later = text_of({**before, **prepared.later.get(target, {})})
             progress = chain.progress.after(target=target, topic_id=topic_id, run=self.context.run_id, later=later)
             found.append(chain._replace(progress=progress, deletes_before_ms=cut))
         return found

@@ -114,7 +114,7 @@ class Targets:
         """
         begun: dict[str, dict[int, Claim]] = {}
         for tp, one in finished.items():
-            if one.topic_id:
+            if _is_claim(one):
                 begun.setdefault(tp.topic, {})[tp.partition] = one
         if not begun:
             return []
@@ -175,6 +175,22 @@ class Targets:
         shown, rest = notes[:SHOWN], notes[SHOWN:]
         return [*shown, *([f"{plural(len(rest), 'more topic')} were created in the same way."] if rest else [])]
 
+    def made_before(self, wanted: Mapping[str, Wanted], there: Mapping[str, TopicInfo]) -> dict[str, dict[str, str]]:
+        """Topics that a run has created, and died before it could commit that: by topic the settings it gets later.
+
+        Such a topic is empty, and has what only a restore gives to topics instead of the settings of their originals.
+        """
+        if self.must_be == ANY:
+            return {}
+        new = {target: wanted[target] for target in there if not any(map(_is_claim, wanted[target].chains.values()))}
+        later = {target: settings for target, one in new.items() if (settings := settings_after(one.original))}
+        now = settings_of(self.admin, later)
+        return {
+            target: settings
+            for target, settings in later.items()
+            if all(now[target].get(name) == OF_NEW_TOPIC[name] for name in settings)
+        }
+
     def retention_cuts(self, there: Mapping[str, TopicInfo]) -> dict[str, int]:
         """By topic, the timestamp before which records are deleted soon; 0: no record is."""
         return {topic: deletes_before(found, self.now_ms) for topic, found in self._settings(there).items()}
@@ -196,7 +212,7 @@ class Targets:
     ) -> Iterator[str]:
         if target in INTERNAL_TOPICS:
             yield f"{target} is a topic of Kafka itself."
-        begun = {number: one for number, one in wanted.chains.items() if one is not None and one.topic_id}
+        begun = {number: one for number, one in wanted.chains.items() if one is not None and _is_claim(one)}
         if self.must_be == RESUME and len(begun) < len(wanted.chains):
             new = names(TopicPartition(wanted.topic, number) for number in wanted.chains if number not in begun)
             yield f"{RestoreKeys.must_be}={RESUME}, but nothing of {new} was restored before."
@@ -242,6 +258,11 @@ class Targets:
             )
 
 
+def _is_claim(one: Claim | None) -> bool:
+    """Whether a topic was chosen, and perhaps written to."""
+    return one is not None and bool(one.topic_id)
+
+
 def _of_claims(target: str, topic: str, begun: Mapping[int, Claim], info: TopicInfo | None) -> Iterator[str]:
     """What is wrong with a topic that records were restored to, now that it is `info`."""
     if others := sorted({one.target for one in begun.values() if one.target != target}):
@@ -277,6 +298,17 @@ def _told(target: str, wanted: Wanted) -> str:
     return (
         f"{like}, but {held}, so that nothing is deleted. `airflow-connect restore settings` sets {later} when all is"
         " restored."
+    )
+
+
+def told_of_made(made: tuple[str, Mapping[str, str]]) -> str:
+    """The sentence about a topic that an earlier run has created; `made`: its name, and what it gets later."""
+    target, settings = made
+    held = ", ".join(f"{name}={OF_NEW_TOPIC[name]}" for name in settings)
+    later = ", ".join(f"{name}={value}" for name, value in settings.items())
+    return (
+        f"{target} is empty and has {held}, as a run creates it that then fails: `airflow-connect restore settings` sets"
+        f" {later} when all is restored."
     )
 
 

@@ -11,7 +11,7 @@ from airflow_connect.connectors.restore.documents import Documents
 from airflow_connect.connectors.restore.keys import WHOLE_FORMATS, RestoreKeys
 from airflow_connect.connectors.restore.read.opening import Store
 from airflow_connect.connectors.restore.remembered import text_of
-from airflow_connect.connectors.restore.target import Targets, Wanted, refused, settings_after
+from airflow_connect.connectors.restore.target import Targets, Wanted, refused, settings_after, told_of_made
 from airflow_connect.connectors.restore.unread import unread
 from airflow_connect.connectors.restore.values.files import ValueBackup, ValueNames, losses
 from airflow_connect.connectors.restore.values.plan import Import, known_of_backup, left_of_backup
@@ -225,11 +225,13 @@ class ValueFiles:
             if findings := self._findings(targets, wanted, there, known):
                 raise refused(findings)
             missing = {target: one for target, one in wanted.items() if target not in there}
-            for note in (*targets.notes(wanted, there), *targets.create(missing)):
+            made = targets.made_before(wanted, there)
+            for note in (*targets.notes(wanted, there), *map(told_of_made, made.items()), *targets.create(missing)):
                 self._context.note(note)
             there = targets.existing(wanted)
-        later = {target: text_of(settings_after(one.original)) for target, one in missing.items()}
-        return list(self._with_topics(chains, {target: info.topic_id for target, info in there.items()}, later))
+        later = {target: settings_after(one.original) for target, one in missing.items()} | made
+        kept = {target: text_of(settings) for target, settings in later.items()}
+        return list(self._with_topics(chains, {target: info.topic_id for target, info in there.items()}, kept))
 
     def _with_topics(
         self, chains: Sequence[ValueChain], ids: Mapping[str, str], later: Mapping[str, str]
