@@ -17,11 +17,14 @@ from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS, TopicInfo, all_n
 from airflow_connect.kafka.clients.short_lived import Admin
 
 TIMESTAMP_TYPE, BEFORE_MAX, RETENTION_MS = "message.timestamp.type", "message.timestamp.before.max.ms", "retention.ms"
+AFTER_MAX = "message.timestamp.after.max.ms"
 LARGEST = "max.message.bytes"
 KEEPS_ALL = {RETENTION_MS: "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 """Settings of a topic of which nothing is deleted."""
 OF_NEW_TOPIC = {TIMESTAMP_TYPE: "CreateTime", **KEEPS_ALL}
 """Settings of a topic that is created: none of them deletes or changes a restored record."""
+_ANY_TIME = {BEFORE_MAX: str((1 << 63) - 1), AFTER_MAX: str((1 << 63) - 1)}
+"""Instead of the limits of an original: its records were near to their time when it took them, and are not now."""
 _DEFAULTS = {
     TIMESTAMP_TYPE: "CreateTime",
     RETENTION_MS: "604800000",
@@ -157,21 +160,13 @@ class Targets:
     def create(self, missing: Mapping[str, Wanted]) -> list[str]:
         """Create topics like their originals, except for what would delete records; returns sentences about them."""
         notes = []
+        unknown: set[str] = set()
         for target, one in sorted(missing.items()):
-            original = {} if one.original is None else dict(one.original.settings)
-            replicas = self.replication
-            if replicas < 0 and one.original is not None:
-                replicas = one.original.replication_factor
-            new_topics.create(
-                self.admin,
-                target,
-                one.partitions,
-                replicas,
-                {**original, **(OF_NEW_TOPIC if one.chains else {})},
-                config_path=RestoreKeys.replication.name,
-            )
+            unknown |= self._create(target, one)
             new_topics.wait_until_visible(self.admin, target)
             notes.append(_told(target, one))
+        if unknown:
+            notes.insert(0, f"The cluster does not have these settings of original topics: {names(sorted(unknown))}.")
         shown, rest = notes[:SHOWN], notes[SHOWN:]
         return [*shown, *([f"{plural(len(rest), 'more topic')} were created in the same way."] if rest else [])]
 
@@ -188,7 +183,7 @@ class Targets:
         return {
             target: settings
             for target, settings in later.items()
-            if all(now[target].get(name) == OF_NEW_TOPIC[name] for name in settings)
+            if all(now[target].get(name) == _of_new_topic(wanted[target].original)[name] for name in settings)
         }
 
     def retention_cuts(self, there: Mapping[str, TopicInfo]) -> dict[str, int]:
@@ -201,6 +196,29 @@ class Targets:
             return {}
         found = {topic: what_deletes(now) for topic, now in settings_of(self.admin, there).items()}
         return {topic: settings for topic, settings in found.items() if settings}
+
+    def _create(self, target: str, wanted: Wanted) -> set[str]:
+        """Create a topic; returns those settings of its original that the cluster does not have."""
+        original, replicas = wanted.original, self.replication
+        settings = {} if original is None else dict(original.settings)
+        if replicas < 0 and original is not None:
+            replicas = original.replication_factor
+        if wanted.chains:
+            settings |= _of_new_topic(original)
+        place = RestoreKeys.replication.name
+        try:
+            new_topics.create(self.admin, target, wanted.partitions, replicas, settings, config_path=place)
+        except ConfigError:
+            # The original may be of another kind of cluster. Any topic shows which settings there are.
+            topics = sorted(self.names())[:1]
+            known = settings_of(self.admin, topics)[topics[0]] if topics else settings
+            unknown = settings.keys() - known.keys()
+            if not unknown:
+                raise
+            settings = {name: value for name, value in settings.items() if name in known}
+            new_topics.create(self.admin, target, wanted.partitions, replicas, settings, config_path=place)
+            return unknown
+        return set()
 
     def _settings(self, there: Mapping[str, TopicInfo]) -> dict[str, dict[str, str]]:
         """The settings of topics, as they are while records are restored."""
@@ -287,7 +305,7 @@ def _told(target: str, wanted: Wanted) -> str:
         held, after = ", ".join(f"{name}={value}" for name, value in OF_NEW_TOPIC.items()), "what the original had"
         return f"{made}, {source}, and with {held}, so that nothing is deleted. Set {after} when all is restored."
     left_out = settings_after(wanted.original)
-    changed = {name: OF_NEW_TOPIC[name] for name in left_out}
+    changed = {name: _of_new_topic(wanted.original)[name] for name in left_out}
     later = ", ".join(f"{name}={value}" for name, value in left_out.items())
     like = f"{made} and the settings of {wanted.topic} when it was backed up"
     if not wanted.chains:
@@ -304,7 +322,7 @@ def _told(target: str, wanted: Wanted) -> str:
 def told_of_made(made: tuple[str, Mapping[str, str]]) -> str:
     """The sentence about a topic that an earlier run has created; `made`: its name, and what it gets later."""
     target, settings = made
-    held = ", ".join(f"{name}={OF_NEW_TOPIC[name]}" for name in settings)
+    held = ", ".join(f"{name}={({**_ANY_TIME, **OF_NEW_TOPIC})[name]}" for name in settings)
     later = ", ".join(f"{name}={value}" for name, value in settings.items())
     return (
         f"{target} is empty and has {held}, as a run creates it that then fails: `airflow-connect restore settings` sets"
@@ -331,12 +349,16 @@ def what_deletes(settings: Mapping[str, str]) -> dict[str, str]:
 
 def settings_after(original: TopicFacts | None) -> dict[str, str]:
     """The settings that a topic was created without, and that its original has."""
-    settings = {} if original is None else original.settings
-    return {
-        name: settings.get(name, _DEFAULTS[name])
-        for name, value in OF_NEW_TOPIC.items()
-        if original is not None and settings.get(name, _DEFAULTS[name]) != value
-    }
+    if original is None:
+        return {}
+    before = {name: original.settings.get(name, _DEFAULTS.get(name, "")) for name in _of_new_topic(original)}
+    return {name: value for name, value in before.items() if value != _of_new_topic(original)[name]}
+
+
+def _of_new_topic(original: TopicFacts | None) -> dict[str, str]:
+    """What a topic gets that is created, instead of the settings of its original."""
+    limits = {} if original is None else {name: _ANY_TIME[name] for name in _ANY_TIME if name in original.settings}
+    return {**OF_NEW_TOPIC, **limits}
 
 
 def deletes_before(settings: Mapping[str, str], now_ms: int) -> int:

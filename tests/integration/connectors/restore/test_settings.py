@@ -160,3 +160,18 @@ def test_topic_of_a_run_that_failed_after_creating_it_gets_its_settings(
     code, _ = command(restore, tmp_path)
     now = settings(restore)
     assert (code, now["retention.ms"], now["cleanup.policy"]) == (0, str(old), "compact")
+
+
+def test_created_topic_takes_old_records_and_leaves_out_settings_that_the_cluster_does_not_have(
+    restore: Restore, tmp_path: Path
+) -> None:
+    """The limit fits records that were new when they were written; the other setting is of another kind of cluster."""
+    limit = "message.timestamp.before.max.ms"
+    write_document(tmp_path, "t", **{limit: "86400000", "vendor.value.check": "true"})
+    report = restore.run()
+    assert report.records == 2
+    told = "The cluster does not have these settings of original topics: vendor.value.check."
+    assert told in report.notes
+    assert settings(restore)[limit] == str((1 << 63) - 1)
+    assert command(restore, tmp_path, **{"accept.loss": "retention"})[0] == 0
+    assert settings(restore)[limit] == "86400000"
