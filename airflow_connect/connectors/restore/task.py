@@ -81,6 +81,11 @@ class _Place:
         self.is_at_end = self.is_before_start = False
         self.passed_over = 0
 
+    def within(self, piece: Piece, position: int) -> Progress:
+        """The progress when only a part of a piece is restored, up to `position`."""
+        known = self.chain.progress.after(file=piece.progress.file, version=piece.progress.version)
+        return self.reader.progress_at(known, position, min(piece.first_open, position))
+
     def begin_again(self, progress: Progress) -> None:
         """Read on after an error: an iterator that has failed looks as if it had ended."""
         first = progress.first_open
@@ -224,8 +229,7 @@ class RestoreTask(SourceTask):
         if count < len(records):
             records, rest = records.slice(0, count), records.slice(count, len(records))
             position = int(records.offsets[-1]) + 1
-            first_open = min(piece.first_open, position)
-            progress = place.reader.progress_at(place.chain.progress, position, first_open)
+            progress = place.within(piece, position)
             self._piece = piece._replace(records=rest)
         else:
             self._piece = None
@@ -307,8 +311,7 @@ class RestoreTask(SourceTask):
         if count:
             place.passed_over += count
             position = int(records.offsets[count - 1]) + 1
-            progress = place.reader.progress_at(place.chain.progress, position, min(piece.first_open, position))
-            place.chain = place.chain._replace(progress=progress)
+            place.chain = place.chain._replace(progress=place.within(piece, position))
         if count == len(records):
             return None
         place.is_before_start = False
@@ -353,8 +356,7 @@ class RestoreTask(SourceTask):
             return None
         kept = piece.records.slice(0, count)
         position = int(kept.offsets[-1]) + 1
-        progress = place.reader.progress_at(place.chain.progress, position, min(piece.first_open, position))
-        return piece._replace(records=kept, progress=progress)
+        return piece._replace(records=kept, progress=place.within(piece, position))
 
     def _writable(self, place: _Place, piece: Piece) -> Piece | None:
         """The records that the client can write as they are, or as `accept.loss` allows; None: there is none.

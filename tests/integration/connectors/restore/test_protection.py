@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from airflow_connect.kafka.admin.topics import all_names
 from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.runtime.driver.kinds import kind_of
 from tests.integration.connectors.files.s3.objects import PARQUET_FORMAT
-from tests.support.copies.backups import TIME_MS, record, write_file
+from tests.support.copies.backups import TIME_MS, encoded, record, write_file
 from tests.support.copies.restore import LOCAL_SOURCE, Restore, restore_of, stored
 from tests.support.kafka_data import delete_topic
 from tests.support.servers.s3_interceptor import S3Interceptor
@@ -270,3 +271,12 @@ def test_topic_that_is_deleted_during_a_run_is_an_error(
     code, message = error(restore)
     assert code == "restore.other_topic"
     assert f"{restore.target} does not exist any more" in message
+
+
+def test_file_that_was_replaced_in_its_middle_by_an_older_one_is_refused(restore: Restore, tmp_path: Path) -> None:
+    path = backup(tmp_path, *range(10))
+    restore.run(**{"run.max.records": "3"})
+    assert restore.offsets()[0]["file"] == f"t/partition=0/{path.name}"
+    path.write_bytes(encoded([record(n, b"other") for n in range(10)]))
+    os.utime(path, (1, 1))
+    assert error(restore)[0] == "restore.changed"
