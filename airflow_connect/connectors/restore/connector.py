@@ -245,7 +245,8 @@ class RestoreConnector(SourceConnector):
             )
         if unused := sorted(self._typed.rename.keys() - found):
             self.context.note(f"{RestoreKeys.rename} names topics of which the backup has no file: {names(unused)}.")
-        ranges = Ranges(self._typed.from_offsets, self._typed.until_offsets, self.context.note)
+        typed = self._typed
+        ranges = Ranges(typed.from_offsets, typed.until_offsets, typed.from_ms, self.context.note)
         ranges.check({*backup.chains, *known})
         is_content = self._store.files.identity_is_content
         return ranges.of(chains_left(backup, known, identity_is_content=is_content))

@@ -148,6 +148,8 @@ class Targets:
         found = []
         for target, settings in self._settings(there).items():
             original = wanted[target].original
+            if settings.get(TIMESTAMP_TYPE) == "LogAppendTime":
+                found.append(f"{target} has {TIMESTAMP_TYPE}=LogAppendTime: its records get the time of this run.")
             allowed = int(settings.get(LARGEST) or 0)
             largest = 0 if original is None else int(original.settings.get(LARGEST) or 0)
             if allowed and largest > allowed:

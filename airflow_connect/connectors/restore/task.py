@@ -269,7 +269,7 @@ class RestoreTask(SourceTask):
                 self._piece = self._next_piece(place)
             except DataError as error:
                 self.context.leave_out(f"{tp} of the backup from offset {place.chain.progress.position} on", error)
-                self._end_chain()
+                self._left.pop()
                 continue
             except BaseException:
                 place.begin_again(place.chain.progress)
@@ -295,8 +295,26 @@ class RestoreTask(SourceTask):
                 f"{tp} of the backup has no record at {RestoreKeys.from_ms} or later:"
                 f" {plural(place.passed_over, 'record')} {agreeing(place.passed_over, 'are')} not restored."
             )
+        for sentence in self._short_of(place):
+            self.context.note(sentence)
         if end - start > TOLD_HOLE:
             self.context.note(f"The largest hole in the offsets of {tp} of the backup is [{start}, {end}).")
+
+    def _short_of(self, place: _Place) -> Iterator[str]:
+        """Sentences about a range that the backup does not have as a whole."""
+        tp, progress, end = place.chain.topic_partition, place.chain.progress, place.chain.end
+        begin = self._typed.from_offsets.get(tp)
+        if place.is_at_end:
+            return
+        if begin is not None and not progress.passed:
+            yield f"{tp} of the backup has no record at {RestoreKeys.from_offsets} or later: nothing of it is restored."
+        elif end - progress.position > TOLD_HOLE:
+            yield f"{tp} of the backup has no record in [{progress.position}, {end}), up to {RestoreKeys.until_offsets}."
+        elif self._typed.until_ms is not None:
+            yield (
+                f"{tp} of the backup has no record at {RestoreKeys.until_ms} or later, and was restored to its end at"
+                f" offset {progress.position}."
+            )
 
     def _from_time(self, place: _Place, piece: Piece) -> Piece | None:
         """The records of a piece from the first one of `restore.from.timestamp` or later on; None: there is none."""

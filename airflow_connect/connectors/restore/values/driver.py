@@ -173,6 +173,8 @@ class ValueFiles:
                 suggestion=f"Set {RestoreKeys.accepted}={','.join(sorted({*lost, *self._typed.accepted}))} to restore"
                 " them nevertheless. Sinks that store whole records lose nothing (store.kafka.records=true).",
             )
+        told = "; ".join(f"{one}: {_MEANING[one]}" for one in lost)
+        self._context.note(f"What {RestoreKeys.accepted} allows to be lost: {told}.")
 
     def _wanted(
         self, backup: ValueBackup, chains: Sequence[ValueChain], known: Mapping[TopicPartition, ValueProgress]

@@ -280,3 +280,11 @@ def test_file_that_was_replaced_in_its_middle_by_an_older_one_is_refused(restore
     path.write_bytes(encoded([record(n, b"other") for n in range(10)]))
     os.utime(path, (1, 1))
     assert error(restore)[0] == "restore.changed"
+
+
+def test_time_of_the_brokers_is_told_where_it_is_accepted(restore: Restore, make_topic: Any, tmp_path: Path) -> None:
+    backup(tmp_path, 0)
+    restore.target = make_topic(1, {"message.timestamp.type": "LogAppendTime"})
+    report = restore.run(**{"accept.loss": "timestamp"})
+    told = f"{restore.target} has message.timestamp.type=LogAppendTime: its records get the time of this run."
+    assert told in report.notes

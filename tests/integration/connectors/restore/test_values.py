@@ -173,6 +173,9 @@ def test_losses_must_be_accepted_by_their_names(restore: Restore) -> None:
     error = failure(restore)
     assert error["code"] == "restore.losses"
     assert error["suggestion"].startswith("Set accept.loss=headers,key,timestamp to restore them nevertheless.")
+    report = restore.run(**LOST)
+    told = "What accept.loss allows to be lost: headers: records have no headers; key: keys become null; timestamp:"
+    assert [note for note in report.notes if note.startswith(told)]
 
 
 def test_damaged_line_leaves_out_what_follows_and_an_error_is_told(restore: Restore, folder: Path) -> None:
