@@ -29,18 +29,25 @@ from airflow_connect.connectors.restore.ranges import Ranges, first_to_read
 from airflow_connect.connectors.restore.read.chain import FileReader
 from airflow_connect.connectors.restore.read.opening import Store
 from airflow_connect.connectors.restore.read.records import NO_BACKUP
-from airflow_connect.connectors.restore.remembered import text_of
-from airflow_connect.connectors.restore.target import KEEPS_ALL, Targets, Wanted, refused, settings_after
+from airflow_connect.connectors.restore.remembered import settings_in, text_of
+from airflow_connect.connectors.restore.target import (
+    KEEPS_ALL,
+    Targets,
+    Wanted,
+    refused,
+    settings_after,
+    told_of_made,
+)
 from airflow_connect.connectors.restore.task import RestoreTask
+from airflow_connect.connectors.restore.unread import unread
 from airflow_connect.connectors.restore.values.driver import ValueFiles
 from airflow_connect.connectors.restore.work import Chain, chains_of, divided, task_config
-from airflow_connect.counting import counted, names, plural
+from airflow_connect.counting import names, plural
 from airflow_connect.errors import ConfigError, DataError, InternalError
 from airflow_connect.kafka.admin.topic_settings import change
-from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS
+from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS, TopicInfo
 from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.registry.settings import settings_to_reach
-from airflow_connect.stores.file_system import FileSystem, FoundFile
 from airflow_connect.stores.file_systems import FileSystems
 
 _BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
@@ -53,12 +60,12 @@ class Prepared(NamedTuple):
     Attributes:
         targets: by topic its id, and the timestamp before which Kafka deletes records soon.
         to_lift: by topic the settings that would delete records meanwhile.
-        later: by topic what it gets when all is restored, as `Progress` keeps it.
+        later: by topic what it gets when all is restored.
     """
 
     targets: Mapping[str, tuple[str, int]]
     to_lift: Mapping[str, Mapping[str, str]]
-    later: Mapping[str, str]
+    later: Mapping[str, Mapping[str, str]]
 
 
 class RestoreConnector(SourceConnector):
@@ -102,11 +109,13 @@ class RestoreConnector(SourceConnector):
         if self._values is not None:
             return self._values.reconcile_offsets(offsets)
         known = self._known(offsets)
-        if any(one.run == self.context.run_id for one in known.values()):
+        if mine := {tp: one for tp, one in known.items() if one.run == self.context.run_id}:
+            with self._targets() as targets:
+                targets.ensure_kept(mine, self._typed.target_of)
             return ()
         backup = self._listed()
         chains, oldest = self._readable(self._left(backup, known))
-        prepared = self._prepared(self._wanted(backup, chains, known, oldest))
+        prepared = self._prepared(self._wanted(backup, chains, known, oldest), known)
         self._planned = self._claimed(chains, prepared)
         self._to_lift = prepared.to_lift
         return [
@@ -206,7 +215,7 @@ class RestoreConnector(SourceConnector):
         grammar = FileNames(typed.root, typed.file_delim, typed.extensions[0])
         listed = store.files.walk(f"{typed.root}/", recursive=True)
         backup = Backup.of(listed, grammar, typed.selects)
-        for note in (*backup.notes(typed.root), *_unread(store.files, grammar)):
+        for note in (*backup.notes(typed.root), *unread(store.files, lambda found: grammar.read(found) is not None)):
             self.context.note(note)
         self._documents = Documents(store, backup.documents)
         return backup
@@ -236,7 +245,8 @@ class RestoreConnector(SourceConnector):
             )
         if unused := sorted(self._typed.rename.keys() - found):
             self.context.note(f"{RestoreKeys.rename} names topics of which the backup has no file: {names(unused)}.")
-        ranges = Ranges(self._typed.from_offsets, self._typed.until_offsets, self.context.note)
+        typed = self._typed
+        ranges = Ranges(typed.from_offsets, typed.until_offsets, typed.from_ms, self.context.note)
         ranges.check({*backup.chains, *known})
         is_content = self._store.files.identity_is_content
         return ranges.of(chains_left(backup, known, identity_is_content=is_content))
@@ -249,7 +259,7 @@ class RestoreConnector(SourceConnector):
         wanted = self._wanted(backup, chains, known, oldest)
         with self._targets() as targets:
             there = targets.existing(wanted)
-            findings = [*targets.findings(wanted, there), *self._of_schemas({one.topic for one in wanted.values()})]
+            findings = self._findings(targets, wanted, there, known)
             for note in targets.notes(wanted, there):
                 self.context.note(note)
             lifted = targets.to_lift(there)
@@ -287,7 +297,19 @@ class RestoreConnector(SourceConnector):
             if target not in wanted and target not in there
         }
 
-    def _prepared(self, wanted: Mapping[str, Wanted]) -> Prepared:
+    def _findings(
+        self,
+        targets: Targets,
+        wanted: Mapping[str, Wanted],
+        there: Mapping[str, TopicInfo],
+        known: Mapping[TopicPartition, Progress],
+    ) -> list[str]:
+        topics = {one.topic for one in wanted.values()}
+        finished = {tp: one for tp, one in known.items() if tp.topic not in topics}
+        lost = targets.lost(finished, self._typed.target_of)
+        return [*targets.findings(wanted, there), *lost, *self._of_schemas(topics)]
+
+    def _prepared(self, wanted: Mapping[str, Wanted], known: Mapping[TopicPartition, Progress]) -> Prepared:
         """Check the topics that records go to, and create those that are missing.
 
         Raises:
@@ -295,18 +317,18 @@ class RestoreConnector(SourceConnector):
         """
         with self._targets() as targets:
             there = targets.existing(wanted)
-            findings = [*targets.findings(wanted, there), *self._of_schemas({one.topic for one in wanted.values()})]
-            if findings:
+            if findings := self._findings(targets, wanted, there, known):
                 raise refused(findings)
             missing = {target: one for target, one in wanted.items() if target not in there}
             missing |= self._without_records(wanted, targets.names())
-            for note in (*targets.notes(wanted, there), *targets.create(missing)):
+            made = targets.made_before(wanted, there)
+            for note in (*targets.notes(wanted, there), *map(told_of_made, made.items()), *targets.create(missing)):
                 self.context.note(note)
             there = targets.existing(wanted)
             cuts, to_lift = targets.retention_cuts(there), targets.to_lift(there)
-            later = {target: settings_after(one.original) for target, one in missing.items()} | to_lift
+            later = {target: settings_after(one.original) for target, one in missing.items()} | to_lift | made
             found = {target: (info.topic_id, cuts[target]) for target, info in there.items()}
-            return Prepared(found, to_lift, {target: text_of(settings) for target, settings in later.items()})
+            return Prepared(found, to_lift, later)
 
     def _lift(self) -> None:
         """Keep everything in topics that exist: what they had is committed by now."""
@@ -394,8 +416,8 @@ class RestoreConnector(SourceConnector):
         for chain in chains:
             target = self._typed.target_of(chain.topic)
             topic_id, cut = prepared.targets[target]
-            before = chain.progress.later if chain.progress.topic_id == topic_id else ""
-            later = prepared.later.get(target) or before
+            before = settings_in(chain.progress.later, target) if chain.progress.topic_id == topic_id else {}
+            later = text_of({**before, **prepared.later.get(target, {})})
             progress = chain.progress.after(target=target, topic_id=topic_id, run=self.context.run_id, later=later)
             found.append(chain._replace(progress=progress, deletes_before_ms=cut))
         return found
@@ -408,23 +430,6 @@ class RestoreConnector(SourceConnector):
             f"To restore: {plural(files, 'file')} of {plural(len(chains), 'partition')}, {plural(size, 'byte')}"
             + (f": {parts}." if parts else ".")
         )
-
-
-def _unread(files: FileSystem, grammar: FileNames) -> Iterator[str]:
-    """Sentences about names that a listing of directories has left out.
-
-    Raises:
-        AccessError, UnavailableError: one is a link to a file that may not be described, and that may be of the backup.
-    """
-    for name, error in files.unreadable_links.items():
-        if grammar.read(FoundFile(name, 0, 0)) is not None:
-            raise error
-    if files.linked_directories:
-        what = counted(len(files.linked_directories), "directory is a link", "directories are links")
-        yield f"{what}, and not followed: {names(files.linked_directories)}."
-    if others := [name for name in files.others if grammar.read(FoundFile(name, 0, 0)) is not None]:
-        what = counted(len(others), "name of the backup is not that of a file", "names of the backup are not of files")
-        yield f"{what}, and nothing is read there: {names(others)}."
 
 
 class S3SourceTask(RestoreTask):

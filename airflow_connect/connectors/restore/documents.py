@@ -1,7 +1,7 @@
 """What the sink has written beside a backup: for each of its runs the settings of topics and the offsets of groups.
 
 Written by `airflow_connect.connectors.files.shared.publishing.backup_document`; the newest document that names a topic
-counts. One that cannot be read does not keep records from being restored: it is named, and an older one is used.
+counts, because several sinks may write to one place. One that cannot be read does not keep records from being restored: it is named, and an older one is used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from airflow_connect.registry.client import SchemaText, schema_of_json
 
 VERSION = 1
 MOST_READ = 50
-"""Documents that are looked through for a topic, newest first: it may have been deleted before the last runs."""
+"""Documents that are looked through for a topic: it may have been deleted before the last runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _facts(found: Mapping[str, Any]) -> TopicFacts:
 
 
 class Documents:
-    """The documents of a backup, newest first.
+    """The documents of a backup: the newest one of each connector, then all others; the newest of them first.
 
     Attributes:
         notes: sentences about those that could not be read.
@@ -89,13 +89,17 @@ class Documents:
     def __init__(self, store: Store, files: Sequence[BackupFile]) -> None:
         """`files`: as they were listed."""
         self._store = store
-        self._files = sorted(files, key=lambda file: (file.name.rpartition("/")[2], file.modified_ms), reverse=True)
+        newest = sorted(files, key=lambda file: (file.name.rpartition("/")[2], file.modified_ms), reverse=True)
+        firsts = set({file.name.rpartition("/")[0]: file for file in reversed(newest)}.values())
+        self._connectors = len(firsts)
+        # The newest of each connector first: others that write to the same place do not bury it.
+        self._files = sorted(newest, key=lambda file: file not in firsts)
         self._read: list[RunDocument] = []
         self._next = 0
         self.notes: list[str] = []
 
     def __iter__(self) -> Iterator[RunDocument]:
-        """Those that can be read, newest first; read when they are needed.
+        """Those that can be read; read when they are needed.
 
         Raises:
             UnavailableError, AccessError: the store does not answer, or refuses.
@@ -114,27 +118,29 @@ class Documents:
         document = next(iter(self), None)
         return {} if document is None else document.topics
 
+    def of_topics(self, topics: Collection[str]) -> dict[str, RunDocument]:
+        """The newest document with each topic; topics that none of them has are missing."""
+        found: dict[str, RunDocument] = {}
+        left = set(topics)
+        for number, document in enumerate(self):
+            found |= dict.fromkeys(left & document.topics.keys(), document)
+            left -= document.topics.keys()
+            if not left or number + 1 >= max(MOST_READ, self._connectors):
+                break
+        return found
+
     def facts_of(self, topics: Collection[str]) -> dict[str, TopicFacts]:
         """What the newest document with each topic says about it; topics that none of them has are missing."""
-        found: dict[str, TopicFacts] = {}
-        for number, document in enumerate(self):
-            found |= {topic: facts for topic, facts in document.topics.items() if topic not in found}
-            if number + 1 >= MOST_READ or found.keys() >= set(topics):
-                break
-        return {topic: facts for topic, facts in found.items() if topic in topics}
+        return {topic: document.topics[topic] for topic, document in self.of_topics(topics).items()}
 
     def schemas_of(self, topics: Collection[str]) -> dict[int, SchemaText]:
         """The schemas that records of these topics name, from the newest document with each topic."""
-        found: dict[int, SchemaText] = {}
-        left = set(topics)
-        for number, document in enumerate(self):
-            for topic in left & document.topics.keys():
-                known = document.schema_ids.get(topic, ())
-                found |= {one: document.schemas[one] for one in known if one in document.schemas}
-            left -= document.topics.keys()
-            if not left or number + 1 >= MOST_READ:
-                break
-        return found
+        return {
+            one: document.schemas[one]
+            for topic, document in self.of_topics(topics).items()
+            for one in document.schema_ids.get(topic, ())
+            if one in document.schemas
+        }
 
     def _read_next(self) -> None:
         file = self._files[self._next]

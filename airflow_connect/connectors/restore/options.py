@@ -17,6 +17,8 @@ FORMATS = {
 """Names of classes without their packages, which differ between Confluent's connectors."""
 MILLISECONDS, INTEGERS = "milliseconds", "integers"
 GZIP, ZSTD = ".gz", ".zst"
+SEPARATED = (BYTES, TEXT)
+"""Formats in which a value that contains the separator looks like several."""
 
 
 @dataclass(frozen=True, slots=True)

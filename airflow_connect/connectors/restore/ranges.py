@@ -25,11 +25,13 @@ class Ranges:
     Attributes:
         begin: the first offset, by partition.
         end: the first offset that is not restored, by partition.
+        from_ms: the time from which on partitions are restored of which nothing is yet; None: from their beginnings.
         note: receives sentences.
     """
 
     begin: Mapping[TopicPartition, int]
     end: Mapping[TopicPartition, int]
+    from_ms: int | None
     note: Callable[[str], None]
 
     def check(self, known: Collection[TopicPartition]) -> None:
@@ -50,18 +52,24 @@ class Ranges:
 
     def of(self, chains: Sequence[Chain]) -> list[Chain]:
         """The chains without what lies outside their ranges; without those of which nothing is left."""
+        begun = [chain.topic_partition for chain in chains if chain.progress.passed]
+        if begun and self.from_ms is not None:
+            self.note(f"{RestoreKeys.from_ms} has no effect for partitions that were begun before: {names(begun)}.")
         bounded = (self._ended(self._begun(chain)) for chain in chains)
         return [chain for chain in bounded if chain.files]
 
     def _begun(self, chain: Chain) -> Chain:
         tp, progress = chain.topic_partition, chain.progress
         begin = self.begin.get(tp)
-        if begin is None or begin <= progress.position:
+        if begin is None or (begin == progress.position and not progress.passed):
             return chain
         if progress.passed:
             self.note(
                 f"{tp} was restored up to offset {progress.position}, so {RestoreKeys.from_offsets} has no effect."
             )
+            return chain
+        if begin < progress.position:
+            self.note(f"{tp} of the backup begins at offset {progress.position}, and not before.")
             return chain
         self.note(f"{tp} of the backup begins at offset {progress.position}, and is restored from {begin} on.")
         return chain._replace(progress=progress.after(position=begin))
@@ -72,6 +80,11 @@ class Ranges:
             return chain
         if chain.progress.passed and chain.progress.position > end:
             self.note(f"{tp} was restored up to offset {chain.progress.position}, beyond {RestoreKeys.until_offsets}.")
+        if not chain.progress.passed and chain.progress.position >= end:
+            self.note(
+                f"{tp} of the backup begins at offset {chain.progress.position}, so nothing of it is before"
+                f" {RestoreKeys.until_offsets}."
+            )
         if chain.progress.position >= end:
             return chain._replace(files=[])
         count = bisect_left(chain.files, end, key=_start)

@@ -36,16 +36,30 @@ def text_of(settings: Mapping[str, str]) -> str:
 
 
 def remembered(progresses: Iterable[Progress | ValueProgress]) -> list[Remembered]:
-    """What is kept, by topic: the newest run that has kept something for a topic counts.
+    """What is kept, by topic: of each setting, what the newest run has kept for this very topic.
 
     Raises:
         OffsetError: something else is kept there.
     """
-    found = {one.target: one for one in sorted(progresses, key=lambda one: one.run) if one.later}
-    return [Remembered(topic, one.topic_id, _settings(topic, one.later)) for topic, one in sorted(found.items())]
+    found: dict[str, Remembered] = {}
+    for one in sorted(progresses, key=lambda one: one.run):
+        if not one.later:
+            continue
+        known = found.get(one.target)
+        before = known.settings if known is not None and known.topic_id == one.topic_id else {}
+        settings = {**before, **settings_in(one.later, one.target)}
+        found[one.target] = Remembered(one.target, one.topic_id, settings)
+    return [found[topic] for topic in sorted(found)]
 
 
-def _settings(topic: str, text: str) -> dict[str, str]:
+def settings_in(text: str, topic: str) -> dict[str, str]:
+    """The settings of a topic that `text_of` has written.
+
+    Raises:
+        OffsetError: something else is kept there.
+    """
+    if not text:
+        return {}
     try:
         return {str(name): str(value) for name, value in json.loads(text).items()}
     except (ValueError, AttributeError) as error:

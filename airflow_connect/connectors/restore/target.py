@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -10,18 +10,21 @@ from airflow_connect.api.cluster_facts import TopicFacts
 from airflow_connect.api.offsets import TopicPartition, is_other_topic
 from airflow_connect.connectors.restore.keys import ANY, RESUME, RETENTION, TIMESTAMP, RestoreKeys
 from airflow_connect.counting import names, plural
-from airflow_connect.errors import ConfigError
+from airflow_connect.errors import ConfigError, OffsetError
 from airflow_connect.kafka.admin import new_topics, watermarks
 from airflow_connect.kafka.admin.topic_settings import settings_of
 from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS, TopicInfo, all_names, resolve_topics
 from airflow_connect.kafka.clients.short_lived import Admin
 
 TIMESTAMP_TYPE, BEFORE_MAX, RETENTION_MS = "message.timestamp.type", "message.timestamp.before.max.ms", "retention.ms"
+AFTER_MAX = "message.timestamp.after.max.ms"
 LARGEST = "max.message.bytes"
 KEEPS_ALL = {RETENTION_MS: "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 """Settings of a topic of which nothing is deleted."""
 OF_NEW_TOPIC = {TIMESTAMP_TYPE: "CreateTime", **KEEPS_ALL}
 """Settings of a topic that is created: none of them deletes or changes a restored record."""
+_ANY_TIME = {BEFORE_MAX: str((1 << 63) - 1), AFTER_MAX: str((1 << 63) - 1)}
+"""Instead of the limits of an original: its records were near to their time when it took them, and are not now."""
 _DEFAULTS = {
     TIMESTAMP_TYPE: "CreateTime",
     RETENTION_MS: "604800000",
@@ -105,11 +108,48 @@ class Targets:
             for sentence in self._findings(target, one, there.get(target), settings.get(target, {}))
         ]
 
+    def lost(self, finished: Mapping[TopicPartition, Claim], target_of: Callable[[str], str]) -> list[str]:
+        """What is wrong with topics to which everything was restored: records in them may be gone.
+
+        Args:
+            finished: what is committed, by partition of the backup.
+            target_of: the topic that records of a topic go to.
+        """
+        begun: dict[str, dict[int, Claim]] = {}
+        for tp, one in finished.items():
+            if _is_claim(one):
+                begun.setdefault(tp.topic, {})[tp.partition] = one
+        if not begun:
+            return []
+        there = self.names()
+        targets = {topic: target_of(topic) for topic in sorted(begun)}
+        now = resolve_topics(self.admin, [target for target in targets.values() if target in there], None)
+        return [
+            sentence
+            for topic, target in targets.items()
+            for sentence in _of_claims(target, topic, begun[topic], now.get(target))
+        ]
+
+    def ensure_kept(self, written: Mapping[TopicPartition, Claim], target_of: Callable[[str], str]) -> None:
+        """Check after a run whether the topics are still those that it began with.
+
+        Raises:
+            OffsetError: one is not, so records that the run has written are gone.
+        """
+        if lost := self.lost(written, target_of):
+            raise OffsetError(
+                f"Topics were deleted while records were restored to them: {' '.join(lost)}",
+                code="restore.other_topic",
+                suggestion="Delete the offsets of this connector, and restore them again.",
+            )
+
     def notes(self, wanted: Mapping[str, Wanted], there: Mapping[str, TopicInfo]) -> list[str]:
         """Sentences about topics that exist and may refuse records of the backup."""
         found = []
         for target, settings in self._settings(there).items():
             original = wanted[target].original
+            if settings.get(TIMESTAMP_TYPE) == "LogAppendTime":
+                found.append(f"{target} has {TIMESTAMP_TYPE}=LogAppendTime: its records get the time of this run.")
             allowed = int(settings.get(LARGEST) or 0)
             largest = 0 if original is None else int(original.settings.get(LARGEST) or 0)
             if allowed and largest > allowed:
@@ -122,23 +162,31 @@ class Targets:
     def create(self, missing: Mapping[str, Wanted]) -> list[str]:
         """Create topics like their originals, except for what would delete records; returns sentences about them."""
         notes = []
+        unknown: set[str] = set()
         for target, one in sorted(missing.items()):
-            original = {} if one.original is None else dict(one.original.settings)
-            replicas = self.replication
-            if replicas < 0 and one.original is not None:
-                replicas = one.original.replication_factor
-            new_topics.create(
-                self.admin,
-                target,
-                one.partitions,
-                replicas,
-                {**original, **(OF_NEW_TOPIC if one.chains else {})},
-                config_path=RestoreKeys.replication.name,
-            )
+            unknown |= self._create(target, one)
             new_topics.wait_until_visible(self.admin, target)
             notes.append(_told(target, one))
+        if unknown:
+            notes.insert(0, f"The cluster does not have these settings of original topics: {names(sorted(unknown))}.")
         shown, rest = notes[:SHOWN], notes[SHOWN:]
         return [*shown, *([f"{plural(len(rest), 'more topic')} were created in the same way."] if rest else [])]
+
+    def made_before(self, wanted: Mapping[str, Wanted], there: Mapping[str, TopicInfo]) -> dict[str, dict[str, str]]:
+        """Topics that a run has created, and died before it could commit that: by topic the settings it gets later.
+
+        Such a topic is empty, and has what only a restore gives to topics instead of the settings of their originals.
+        """
+        if self.must_be == ANY:
+            return {}
+        new = {target: wanted[target] for target in there if not any(map(_is_claim, wanted[target].chains.values()))}
+        later = {target: settings for target, one in new.items() if (settings := settings_after(one.original))}
+        now = settings_of(self.admin, later)
+        return {
+            target: settings
+            for target, settings in later.items()
+            if all(now[target].get(name) == _of_new_topic(wanted[target].original)[name] for name in settings)
+        }
 
     def retention_cuts(self, there: Mapping[str, TopicInfo]) -> dict[str, int]:
         """By topic, the timestamp before which records are deleted soon; 0: no record is."""
@@ -151,6 +199,29 @@ class Targets:
         found = {topic: what_deletes(now) for topic, now in settings_of(self.admin, there).items()}
         return {topic: settings for topic, settings in found.items() if settings}
 
+    def _create(self, target: str, wanted: Wanted) -> set[str]:
+        """Create a topic; returns those settings of its original that the cluster does not have."""
+        original, replicas = wanted.original, self.replication
+        settings = {} if original is None else dict(original.settings)
+        if replicas < 0 and original is not None:
+            replicas = original.replication_factor
+        if wanted.chains:
+            settings |= _of_new_topic(original)
+        place = RestoreKeys.replication.name
+        try:
+            new_topics.create(self.admin, target, wanted.partitions, replicas, settings, config_path=place)
+        except ConfigError:
+            # The original may be of another kind of cluster. Any topic shows which settings there are.
+            topics = sorted(self.names())[:1]
+            known = settings_of(self.admin, topics)[topics[0]] if topics else settings
+            unknown = settings.keys() - known.keys()
+            if not unknown:
+                raise
+            settings = {name: value for name, value in settings.items() if name in known}
+            new_topics.create(self.admin, target, wanted.partitions, replicas, settings, config_path=place)
+            return unknown
+        return set()
+
     def _settings(self, there: Mapping[str, TopicInfo]) -> dict[str, dict[str, str]]:
         """The settings of topics, as they are while records are restored."""
         lifted = KEEPS_ALL if self.lifts else {}
@@ -161,32 +232,20 @@ class Targets:
     ) -> Iterator[str]:
         if target in INTERNAL_TOPICS:
             yield f"{target} is a topic of Kafka itself."
-        begun = {number: one for number, one in wanted.chains.items() if one is not None and one.topic_id}
+        begun = {number: one for number, one in wanted.chains.items() if one is not None and _is_claim(one)}
         if self.must_be == RESUME and len(begun) < len(wanted.chains):
             new = names(TopicPartition(wanted.topic, number) for number in wanted.chains if number not in begun)
             yield f"{RestoreKeys.must_be}={RESUME}, but nothing of {new} was restored before."
-        if others := sorted({one.target for one in begun.values() if one.target != target}):
-            yield f"Records of {wanted.topic} were restored to {names(others)} before, and would go to {target} now."
-        elif info is None:
-            if begun:
-                yield f"{target} does not exist any more, and this connector has restored records to it."
-            return
-        if info is None:
-            return
-        yield from self._of_existing(target, wanted, info, begun)
-        yield from self._of_settings(target, wanted, settings)
+        yield from _of_claims(target, wanted.topic, begun, info)
+        if info is not None:
+            yield from self._of_existing(target, wanted, info, begun)
+            yield from self._of_settings(target, wanted, settings)
 
     def _of_existing(self, target: str, wanted: Wanted, info: TopicInfo, begun: Mapping[int, Claim]) -> Iterator[str]:
         if info.partitions < wanted.partitions:
             yield (
                 f"{target} has {plural(info.partitions, 'partition')}, and the backup {wanted.partitions}: records keep"
                 " their partitions."
-            )
-        if foreign := sorted(number for number, one in begun.items() if is_other_topic(one.topic_id, info.topic_id)):
-            former = begun[foreign[0]].topic_id
-            yield (
-                f"{target} was recreated: its id is {info.topic_id}, and records were restored to {former}. Delete the"
-                " offsets of this connector to restore everything again."
             )
         if self.must_be == ANY:
             return
@@ -219,6 +278,27 @@ class Targets:
             )
 
 
+def _is_claim(one: Claim | None) -> bool:
+    """Whether a topic was chosen, and perhaps written to."""
+    return one is not None and bool(one.topic_id)
+
+
+def _of_claims(target: str, topic: str, begun: Mapping[int, Claim], info: TopicInfo | None) -> Iterator[str]:
+    """What is wrong with a topic that records were restored to, now that it is `info`."""
+    if others := sorted({one.target for one in begun.values() if one.target != target}):
+        yield f"Records of {topic} were restored to {names(others)} before, and would go to {target} now."
+    elif info is None and begun:
+        yield f"{target} does not exist any more, and this connector has restored records to it."
+    if info is None:
+        return
+    if foreign := sorted(number for number, one in begun.items() if is_other_topic(one.topic_id, info.topic_id)):
+        former = begun[foreign[0]].topic_id
+        yield (
+            f"{target} was recreated: its id is {info.topic_id}, and records were restored to {former}. Delete the"
+            " offsets of this connector to restore everything again."
+        )
+
+
 def _told(target: str, wanted: Wanted) -> str:
     """The sentence about a topic that was created."""
     made = f"Created {target} with {plural(wanted.partitions, 'partition')}"
@@ -227,7 +307,7 @@ def _told(target: str, wanted: Wanted) -> str:
         held, after = ", ".join(f"{name}={value}" for name, value in OF_NEW_TOPIC.items()), "what the original had"
         return f"{made}, {source}, and with {held}, so that nothing is deleted. Set {after} when all is restored."
     left_out = settings_after(wanted.original)
-    changed = {name: OF_NEW_TOPIC[name] for name in left_out}
+    changed = {name: _of_new_topic(wanted.original)[name] for name in left_out}
     later = ", ".join(f"{name}={value}" for name, value in left_out.items())
     like = f"{made} and the settings of {wanted.topic} when it was backed up"
     if not wanted.chains:
@@ -238,6 +318,17 @@ def _told(target: str, wanted: Wanted) -> str:
     return (
         f"{like}, but {held}, so that nothing is deleted. `airflow-connect restore settings` sets {later} when all is"
         " restored."
+    )
+
+
+def told_of_made(made: tuple[str, Mapping[str, str]]) -> str:
+    """The sentence about a topic that an earlier run has created; `made`: its name, and what it gets later."""
+    target, settings = made
+    held = ", ".join(f"{name}={({**_ANY_TIME, **OF_NEW_TOPIC})[name]}" for name in settings)
+    later = ", ".join(f"{name}={value}" for name, value in settings.items())
+    return (
+        f"{target} is empty and has {held}, as a run creates it that then fails: `airflow-connect restore settings` sets"
+        f" {later} when all is restored."
     )
 
 
@@ -260,12 +351,16 @@ def what_deletes(settings: Mapping[str, str]) -> dict[str, str]:
 
 def settings_after(original: TopicFacts | None) -> dict[str, str]:
     """The settings that a topic was created without, and that its original has."""
-    settings = {} if original is None else original.settings
-    return {
-        name: settings.get(name, _DEFAULTS[name])
-        for name, value in OF_NEW_TOPIC.items()
-        if original is not None and settings.get(name, _DEFAULTS[name]) != value
-    }
+    if original is None:
+        return {}
+    before = {name: original.settings.get(name, _DEFAULTS.get(name, "")) for name in _of_new_topic(original)}
+    return {name: value for name, value in before.items() if value != _of_new_topic(original)[name]}
+
+
+def _of_new_topic(original: TopicFacts | None) -> dict[str, str]:
+    """What a topic gets that is created, instead of the settings of its original."""
+    limits = {} if original is None else {name: _ANY_TIME[name] for name in _ANY_TIME if name in original.settings}
+    return {**OF_NEW_TOPIC, **limits}
 
 
 def deletes_before(settings: Mapping[str, str], now_ms: int) -> int:

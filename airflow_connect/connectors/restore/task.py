@@ -81,6 +81,11 @@ class _Place:
         self.is_at_end = self.is_before_start = False
         self.passed_over = 0
 
+    def within(self, piece: Piece, position: int) -> Progress:
+        """The progress when only a part of a piece is restored, up to `position`."""
+        known = self.chain.progress.after(file=piece.progress.file, version=piece.progress.version)
+        return self.reader.progress_at(known, position, min(piece.first_open, position))
+
     def begin_again(self, progress: Progress) -> None:
         """Read on after an error: an iterator that has failed looks as if it had ended."""
         first = progress.first_open
@@ -224,8 +229,7 @@ class RestoreTask(SourceTask):
         if count < len(records):
             records, rest = records.slice(0, count), records.slice(count, len(records))
             position = int(records.offsets[-1]) + 1
-            first_open = min(piece.first_open, position)
-            progress = place.reader.progress_at(place.chain.progress, position, first_open)
+            progress = place.within(piece, position)
             self._piece = piece._replace(records=rest)
         else:
             self._piece = None
@@ -265,7 +269,7 @@ class RestoreTask(SourceTask):
                 self._piece = self._next_piece(place)
             except DataError as error:
                 self.context.leave_out(f"{tp} of the backup from offset {place.chain.progress.position} on", error)
-                self._end_chain()
+                self._left.pop()
                 continue
             except BaseException:
                 place.begin_again(place.chain.progress)
@@ -291,8 +295,26 @@ class RestoreTask(SourceTask):
                 f"{tp} of the backup has no record at {RestoreKeys.from_ms} or later:"
                 f" {plural(place.passed_over, 'record')} {agreeing(place.passed_over, 'are')} not restored."
             )
+        for sentence in self._short_of(place):
+            self.context.note(sentence)
         if end - start > TOLD_HOLE:
             self.context.note(f"The largest hole in the offsets of {tp} of the backup is [{start}, {end}).")
+
+    def _short_of(self, place: _Place) -> Iterator[str]:
+        """Sentences about a range that the backup does not have as a whole."""
+        tp, progress, end = place.chain.topic_partition, place.chain.progress, place.chain.end
+        begin = self._typed.from_offsets.get(tp)
+        if place.is_at_end:
+            return
+        if begin is not None and not progress.passed:
+            yield f"{tp} of the backup has no record at {RestoreKeys.from_offsets} or later: nothing of it is restored."
+        elif end - progress.position > TOLD_HOLE:
+            yield f"{tp} of the backup has no record in [{progress.position}, {end}), up to {RestoreKeys.until_offsets}."
+        elif self._typed.until_ms is not None:
+            yield (
+                f"{tp} of the backup has no record at {RestoreKeys.until_ms} or later, and was restored to its end at"
+                f" offset {progress.position}."
+            )
 
     def _from_time(self, place: _Place, piece: Piece) -> Piece | None:
         """The records of a piece from the first one of `restore.from.timestamp` or later on; None: there is none."""
@@ -307,8 +329,7 @@ class RestoreTask(SourceTask):
         if count:
             place.passed_over += count
             position = int(records.offsets[count - 1]) + 1
-            progress = place.reader.progress_at(place.chain.progress, position, min(piece.first_open, position))
-            place.chain = place.chain._replace(progress=progress)
+            place.chain = place.chain._replace(progress=place.within(piece, position))
         if count == len(records):
             return None
         place.is_before_start = False
@@ -353,8 +374,7 @@ class RestoreTask(SourceTask):
             return None
         kept = piece.records.slice(0, count)
         position = int(kept.offsets[-1]) + 1
-        progress = place.reader.progress_at(place.chain.progress, position, min(piece.first_open, position))
-        return piece._replace(records=kept, progress=progress)
+        return piece._replace(records=kept, progress=place.within(piece, position))
 
     def _writable(self, place: _Place, piece: Piece) -> Piece | None:
         """The records that the client can write as they are, or as `accept.loss` allows; None: there is none.

@@ -11,7 +11,8 @@ from airflow_connect.connectors.restore.documents import Documents
 from airflow_connect.connectors.restore.keys import WHOLE_FORMATS, RestoreKeys
 from airflow_connect.connectors.restore.read.opening import Store
 from airflow_connect.connectors.restore.remembered import text_of
-from airflow_connect.connectors.restore.target import Targets, Wanted, refused, settings_after
+from airflow_connect.connectors.restore.target import Targets, Wanted, refused, settings_after, told_of_made
+from airflow_connect.connectors.restore.unread import unread
 from airflow_connect.connectors.restore.values.files import ValueBackup, ValueNames, losses
 from airflow_connect.connectors.restore.values.plan import Import, known_of_backup, left_of_backup
 from airflow_connect.connectors.restore.values.progress import ValueProgress
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from airflow_connect.api.source import SourceConnectorContext
     from airflow_connect.connectors.restore.config import RestoreConfig
+    from airflow_connect.kafka.admin.topics import TopicInfo
 
 _MEANING = {
     "timestamp": "records get the time of the run",
@@ -64,10 +66,12 @@ class ValueFiles:
                 self._planned = self._import(offsets)
             return ()
         known = self._known(offsets)
-        if any(one.run == self._context.run_id for one in known.values()):
+        if mine := {tp: one for tp, one in known.items() if one.run == self._context.run_id}:
+            with self._targets() as targets:
+                targets.ensure_kept(mine, self._typed.target_of)
             return ()
         backup, chains = self._restore(known)
-        self._planned = self._claimed(chains, self._wanted(backup, chains, known))
+        self._planned = self._claimed(chains, self._wanted(backup, chains, known), known)
         return [(dict(chain.source), dict(chain.offset)) for chain in self._planned]
 
     def task_configs(self, config: Mapping[str, str], max_tasks: int) -> Sequence[Mapping[str, str]]:
@@ -93,7 +97,7 @@ class ValueFiles:
             wanted = self._wanted(backup, self._planned, known)
             with self._targets() as targets:
                 there = targets.existing(wanted)
-                findings = targets.findings(wanted, there)
+                findings = self._findings(targets, wanted, there, known)
             if missing := sorted(wanted.keys() - there.keys()):
                 self._context.note(f"A run would create {plural(len(missing), 'topic')}: {names(missing, 20)}.")
             for finding in findings:
@@ -112,7 +116,7 @@ class ValueFiles:
         typed, store = self._typed, self._store
         found = Import(typed.root, typed.key_of, typed.topic_patterns, typed.from_modified_ms)
         found.take(store.files.walk(f"{typed.root}/", recursive=True), offsets, self._version_of)
-        for note in found.notes():
+        for note in (*found.notes(), *unread(store.files, lambda one: found.topic_of(one.name) is not None)):
             self._context.note(note)
         for part, error in found.left_out:
             self._context.leave_out(part, error)
@@ -137,7 +141,7 @@ class ValueFiles:
         typed, store = self._typed, self._store
         grammar = ValueNames(typed.root, typed.file_delim, typed.extensions, typed.tombstones)
         backup = ValueBackup.of(store.files.walk(f"{typed.root}/", recursive=True), grammar, typed.selects)
-        for note in backup.notes(typed.root):
+        for note in (*backup.notes(typed.root), *unread(store.files, lambda one: grammar.read(one) is not None)):
             self._context.note(note)
         found = {tp.topic for tp in (*backup.chains, *known)}
         missing = sorted(set(typed.topics) - found)
@@ -169,6 +173,8 @@ class ValueFiles:
                 suggestion=f"Set {RestoreKeys.accepted}={','.join(sorted({*lost, *self._typed.accepted}))} to restore"
                 " them nevertheless. Sinks that store whole records lose nothing (store.kafka.records=true).",
             )
+        told = "; ".join(f"{one}: {_MEANING[one]}" for one in lost)
+        self._context.note(f"What {RestoreKeys.accepted} allows to be lost: {told}.")
 
     def _wanted(
         self, backup: ValueBackup, chains: Sequence[ValueChain], known: Mapping[TopicPartition, ValueProgress]
@@ -198,18 +204,36 @@ class ValueFiles:
             found[target] = Wanted(topic, partitions, progress, None, original)
         return found
 
-    def _claimed(self, chains: Sequence[ValueChain], wanted: Mapping[str, Wanted]) -> list[ValueChain]:
+    def _findings(
+        self,
+        targets: Targets,
+        wanted: Mapping[str, Wanted],
+        there: Mapping[str, TopicInfo],
+        known: Mapping[TopicPartition, ValueProgress],
+    ) -> list[str]:
+        topics = {one.topic for one in wanted.values()}
+        finished = {tp: one for tp, one in known.items() if tp.topic not in topics}
+        return [*targets.findings(wanted, there), *targets.lost(finished, self._typed.target_of)]
+
+    def _claimed(
+        self,
+        chains: Sequence[ValueChain],
+        wanted: Mapping[str, Wanted],
+        known: Mapping[TopicPartition, ValueProgress],
+    ) -> list[ValueChain]:
         """Check the topics, create those that are missing, and note their ids in the offsets."""
         with self._targets() as targets:
             there = targets.existing(wanted)
-            if findings := targets.findings(wanted, there):
+            if findings := self._findings(targets, wanted, there, known):
                 raise refused(findings)
             missing = {target: one for target, one in wanted.items() if target not in there}
-            for note in (*targets.notes(wanted, there), *targets.create(missing)):
+            made = targets.made_before(wanted, there)
+            for note in (*targets.notes(wanted, there), *map(told_of_made, made.items()), *targets.create(missing)):
                 self._context.note(note)
             there = targets.existing(wanted)
-        later = {target: text_of(settings_after(one.original)) for target, one in missing.items()}
-        return list(self._with_topics(chains, {target: info.topic_id for target, info in there.items()}, later))
+        later = {target: settings_after(one.original) for target, one in missing.items()} | made
+        kept = {target: text_of(settings) for target, settings in later.items()}
+        return list(self._with_topics(chains, {target: info.topic_id for target, info in there.items()}, kept))
 
     def _with_topics(
         self, chains: Sequence[ValueChain], ids: Mapping[str, str], later: Mapping[str, str]

@@ -102,9 +102,9 @@ class ValueNames:
             return None
         start, partition, part = int(parts["start"]), int(parts["partition"]), parts["part"] or ""
         is_known = bool(format_of_part(base)) if part else parts["rest"].endswith(self._extensions)
-        if start > _LARGEST or partition >= 1 << 31 or not is_known:
-            return None
         end = int(parts["end"] or -1)
+        if start > _LARGEST or partition >= 1 << 31 or not is_known or (parts["end"] and end < start):
+            return None
         file = BackupFile(name, found.size, found.modified_ms, found.nanoseconds, found.identity, start, end)
         return TopicPartition(parts["topic"], partition), f"{above}/{parts['base']}", part, file
 
@@ -162,6 +162,7 @@ def _chain(tp: TopicPartition, bases: dict[str, dict[str, BackupFile]], tombston
     for one, other in pairwise(files):
         if one.start == other.start:
             raise _twice(one.first.name, other.first.name)
+    _refuse_overlaps(tp, files)
     for mark, kept in ((KEYS_MARK, [file.keys for file in files]), (HEADERS_MARK, [file.headers for file in files])):
         there = [one for one in kept if one is not None]
         if there and len(there) < len(files):
@@ -174,6 +175,25 @@ def _chain(tp: TopicPartition, bases: dict[str, dict[str, BackupFile]], tombston
                 " backups: move the files of one to another topics.dir, and restore them one after the other.",
             )
     return files
+
+
+def _refuse_overlaps(tp: TopicPartition, files: Sequence[ValueFile]) -> None:
+    """Those of one directory hold other records each; names in file systems have the last offset, too.
+
+    Raises:
+        DataError: two of them hold the same record.
+    """
+    before: dict[str, BackupFile] = {}
+    for file in (one.first for one in files):
+        directory = file.name.rpartition("/")[0]
+        known = before.get(directory)
+        if known is not None and known.end >= file.start:
+            raise DataError(
+                f"{tp}@{file.start} is in more than one file of the backup: {known.name} and {file.name}.",
+                code="restore.overlap",
+                suggestion="Keep one of them below topics.dir. The same record is not restored twice.",
+            )
+        before[directory] = file
 
 
 def _twice(one: str, other: str) -> DataError:

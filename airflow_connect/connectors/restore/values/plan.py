@@ -134,11 +134,12 @@ class Import:
             if (name := file_of(self._root, partition)) is not None
         }
         for one in listed:
-            topic = self._topic_of(one.name)
+            topic, name = self.topic_of(one.name), one.name.removeprefix(f"{self._root}/")
             if topic is None:
                 self.unmatched.append(one.name)
+                if (progress := known.pop(name, None)) is not None and not progress.done:
+                    self.left_out.append((one.name, self._not_chosen(one.name, progress)))
                 continue
-            name = one.name.removeprefix(f"{self._root}/")
             file = ValueFile(0, BackupFile(name, one.size, one.modified_ms, one.nanoseconds, one.identity, 0))
             self._take(name, topic, file, known.pop(name, None), version_of(file))
         for name, progress in known.items():
@@ -151,7 +152,15 @@ class Import:
                 self.left_out.append((f"{self._root}/{name}", gone))
         self.chains.sort(key=lambda chain: (chain.topic, chain.label))
 
-    def _topic_of(self, name: str) -> str | None:
+    def _not_chosen(self, name: str, progress: FileProgress) -> OffsetError:
+        return OffsetError(
+            f"No expression matches {name} any more, and {plural(progress.record, 'record')} of it were imported.",
+            code="restore.import_gone",
+            suggestion="Change topic.regex.list so that it matches, or delete the offset of the file.",
+        )
+
+    def topic_of(self, name: str) -> str | None:
+        """Where the records of a file with this name go; None: no expression matches."""
         key = self._key_of(name)
         return next((topic for topic, pattern in self._patterns if pattern.fullmatch(key) is not None), None)
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.api.record import Header, SourceRecord
 from airflow_connect.api.schema import STRING
 from airflow_connect.api.source import SourceColumns
+from airflow_connect.connectors.restore.options import SEPARATED
 from airflow_connect.connectors.restore.read.opening import Store
+from airflow_connect.connectors.restore.read.records import damaged
 from airflow_connect.connectors.restore.value_keys import FAIL
 from airflow_connect.connectors.restore.values.progress import FileProgress, ValueProgress
 from airflow_connect.connectors.restore.values.reading import WHOLE_RECORDS, Rows, ValueFileReader
 from airflow_connect.connectors.restore.values.work import ValueChain, chains_of
+from airflow_connect.counting import agreeing, plural
 from airflow_connect.errors import DataError
 
 if TYPE_CHECKING:
@@ -26,6 +29,20 @@ SECONDS_OF_BATCH, RECORDS_OF_BATCH = 1.0, 200_000
 """When a batch ends, which transaction.boundary=poll commits: a commit of each small file would cost more than it."""
 
 
+class _Read(NamedTuple):
+    """A file that was read.
+
+    Attributes:
+        name: below the root.
+        start: offset of its first record.
+        records: how many it has.
+    """
+
+    name: str
+    start: int
+    records: int
+
+
 class _Place:
     """A chain that is being copied.
 
@@ -34,12 +51,16 @@ class _Place:
         progress: what is returned so far.
         number: of the file that is read, in the chain.
         rows: of that file that come next.
+        last: by directory the file of a backup that was read last, and how many records it has.
     """
 
     def __init__(self, chain: ValueChain, offset: ValueProgress | FileProgress) -> None:
         self.chain, self.progress = chain, offset
         self.number = 0
         self.rows: Iterator[Rows] | None = None
+        self.last: dict[str, _Read] = {}
+        if isinstance(offset, ValueProgress) and offset.file and offset.done:
+            self.last[_directory(offset.file)] = _Read(offset.file, offset.start, offset.record)
         is_backup = isinstance(offset, ValueProgress)
         while is_backup and self.number < len(chain.files) and self._is_done(chain.files[self.number]):
             self.number += 1
@@ -226,6 +247,9 @@ class ValueTask:
     def _passed(self, place: _Place, progress: ValueProgress | FileProgress) -> None:
         place.progress = progress
         if progress.done:
+            if isinstance(progress, ValueProgress):
+                read = _Read(progress.file, progress.start, progress.record)
+                place.last[_directory(progress.file)] = read
             self._begin_next_file(place)
 
     def _current(self) -> Rows | None:
@@ -251,10 +275,12 @@ class ValueTask:
         if self._broken is not None:
             raise self._broken
         if place.rows is None:
+            self._refuse_repeated(place, file)
             place.rows = self._reader.rows(file, place.first())
             self._next = next(place.rows, None)
         if self._next is None:
             # A file without records, or without others than those that are copied: nothing can carry its offset.
+            self._count_empty(place, file)
             self._begin_next_file(place)
             return
         piece, self._next = self._next, None
@@ -266,6 +292,42 @@ class ValueTask:
             self._piece = (piece, False)
             return
         self._piece = (piece, self._next is None)
+
+    def _count_empty(self, place: _Place, file: ValueFile) -> None:
+        """A sink writes no file without a record, other programs may.
+
+        Raises:
+            DataError: a file of a backup has none, so its records are lost.
+        """
+        if place.first():
+            return
+        if not self._typed.is_import:
+            raise damaged(self._store.full_name(file.first), self._reader.version(file), "it holds no record")
+        self._context.count("Files that hold no record:", 1)
+
+    def _refuse_repeated(self, place: _Place, file: ValueFile) -> None:
+        """Compare a file with the one before it: those of one directory hold other records each.
+
+        Raises:
+            DataError: the same records are in both.
+        """
+        before = None if self._typed.is_import else place.last.get(_directory(file.first.name))
+        more = 0 if before is None else before.start + before.records - file.start
+        if before is None or more <= 0:
+            return
+        name, has = self._store.full_name(file.first), plural(before.records, "record")
+        if self._typed.file_format in SEPARATED and len(list(file.parts)) == 1:
+            self._context.note(
+                f"{before.name} has {has}, more than there are offsets before {name}: values contain separators and"
+                " were divided, or records are in both files."
+            )
+            return
+        raise DataError(
+            f"{name} begins with offset {file.start}, and {before.name} with offset {before.start} and has {has}, so"
+            f" {plural(more, 'record')} {agreeing(more, 'are')} in both.",
+            code="restore.overlap",
+            suggestion="Keep one of them below topics.dir. The same record is not restored twice.",
+        )
 
     def _begin_next_file(self, place: _Place) -> None:
         place.number += 1
@@ -285,3 +347,7 @@ class ValueTask:
             self._context.note(f"Left out, by behavior.on.error={self._typed.on_error}: {what}. {error.message}")
             self._begin_next_file(place)
         place.rows, self._next, self._broken = None, None, None
+
+
+def _directory(name: str) -> str:
+    return name.rpartition("/")[0]

@@ -50,6 +50,9 @@ class _Decompressed(io.RawIOBase):
     def __init__(self, content: io.RawIOBase) -> None:
         self._content = content
         self._ready = b""
+        if not content.seek(0, io.SEEK_END):
+            raise EOFError("its compressed stream is cut off before its first byte")
+        content.seek(0)
 
     def readable(self) -> bool:
         """See `io.RawIOBase`."""

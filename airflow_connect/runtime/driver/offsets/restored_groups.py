@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from airflow_connect.counting import names
 from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.driver.source.configuration import SourceConfiguration
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from airflow_connect.connectors.restore.connector import RestoreConnector
     from airflow_connect.connectors.restore.documents import Documents, RunDocument
     from airflow_connect.connectors.restore.groups.step import GroupOffsets
@@ -57,7 +60,8 @@ def restore_groups(spec: RunSpec, choice: GroupChoice) -> GroupOffsets:
             raw = configuration.resolved.connector.raw
             restored = connector.restored(raw, kafka.read_offsets().items(), spec.aws)
             documents = Documents(restored.store, restored.backup.documents)
-            document = _document(documents, choice.document, restored.typed.root)
+            topics = {tp.topic for tp in (*restored.backup.chains, *restored.progress)}
+            document, missing = _document(documents, choice.document, topics, restored.typed.root)
             found = translate(
                 restored,
                 document,
@@ -65,7 +69,7 @@ def restore_groups(spec: RunSpec, choice: GroupChoice) -> GroupOffsets:
                 kafka.admin,
                 configuration.consumer.settings,
             )
-            found.notes = [*documents.notes, *found.notes]
+            found.notes = [*documents.notes, *missing, *found.notes]
             if not choice.only_shows:
                 apply(found, kafka.admin, overwrite=choice.overwrites)
             return found
@@ -91,17 +95,33 @@ def restore_connector(configuration: SourceConfiguration) -> RestoreConnector:
     return configuration.connector_class()
 
 
-def _document(documents: Documents, run_id: str, root: str) -> RunDocument:
-    for document in documents:
-        if not run_id or document.name.rpartition("/")[2] == f"{run_id}.json":
-            return document
-    what = f"of run {run_id}" if run_id else "of a run of the sink"
-    raise ConfigError(
-        f"{root} has no document {what} with offsets of consumer groups."
-        + "".join(f" {note}" for note in documents.notes),
-        code="restore.no_document",
-        suggestion="Sinks write one with each run of a backup, below +runs. Backups of earlier releases have none.",
-    )
+def _document(
+    documents: Documents, run_id: str, topics: Collection[str], root: str
+) -> tuple[RunDocument, Sequence[str]]:
+    """What documents say about topics of the backup, as one; with a sentence about topics that none has."""
+    if run_id:
+        named = (one for one in documents if one.name.rpartition("/")[2] == f"{run_id}.json")
+        by_topic = {topic: one for one in named for topic in one.topics if topic in topics}
+    else:
+        by_topic = documents.of_topics(topics)
+    if not by_topic:
+        what = f"of run {run_id}" if run_id else "of a run of the sink"
+        raise ConfigError(
+            f"{root} has no document {what} with offsets of consumer groups for {names(sorted(topics))}."
+            + "".join(f" {note}" for note in documents.notes),
+            code="restore.no_document",
+            suggestion="Sinks write one with each run of a backup, below +runs. Backups of earlier releases have none.",
+        )
+    used = {one.name: one for one in by_topic.values()}
+    missing = sorted(set(topics) - by_topic.keys())
+    told = f"No document has {names(missing)}, so no group gets an offset there."
+    groups: dict[str, list[tuple[str, int, int, str]]] = {}
+    for name, one in used.items():
+        for group, offsets in one.groups.items():
+            of_document = [at for at in offsets if at[0] in by_topic and by_topic[at[0]].name == name]
+            groups.setdefault(group, []).extend(of_document)
+    oldest = min(used.values(), key=lambda one: one.written_ms)  # no offset is of an earlier time
+    return replace(oldest, name=names(sorted(used)), groups=groups), [told] if missing else []
 
 
 __all__ = ["GroupChoice", "restore_connector", "restore_groups"]

@@ -176,3 +176,28 @@ def test_backup_without_documents_and_other_connectors_are_errors(copied: Any, t
     restore.config |= {"file": "x", "topic": "t"}
     code, found = Groups(restore, tmp_path).run()
     assert (code, found["error"]["code"]) == (2, "restore.no_restore")
+
+
+def test_each_topic_has_the_newest_document_of_its_own_sink(
+    kafka: Any, copied: Any, make_topic: Any, produce: Any, make_sink: Any, tmp_path: Path
+) -> None:
+    """Sinks of several topics write to one place by default, and the last one to run knows nothing of the others."""
+    topic, other = copied.topic, make_topic(1)
+    produce(other, [(0, None, b"x", TIME_MS, [])])
+    commit(kafka.bootstrap, f"{topic}-group", topic, 1, 2)
+    copied.run()
+    sink = make_sink(other, **{"store.kafka.records": "true", "format.class": PARQUET_FORMAT, "flush.size": "2"})
+    sink.run()
+    restore = restore_of(copied, f"{topic}-restored")
+    restore.run()
+    groups = Groups(restore, tmp_path)
+
+    code, found = groups.run()
+
+    assert (code, committed(kafka.bootstrap, f"{topic}-group", restore.target, 1)[0]) == (0, 2)
+    (one,) = found["result"]["connectors"]
+    assert copied.connector()["name"] in one["document"] and sink.connector()["name"] not in one["document"]
+    of_other = next(key for key in sink.keys() if f"+runs/{sink.connector()['name']}/" in key)  # noqa: SIM118 (no dict)
+    code, found = groups.run("--document", Path(of_other).stem)
+    assert (code, found["error"]["code"]) == (2, "restore.no_document")
+    assert f"with offsets of consumer groups for {topic}" in found["error"]["message"]

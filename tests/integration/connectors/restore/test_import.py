@@ -231,3 +231,35 @@ def test_import_from_a_bucket(files: Import, s3: Any, bucket: str) -> None:
     assert [one["n"] for one in values(files)] == [1, 2]
     client.put_object(Bucket=bucket, Key="topics/inbox/a b.json", Body=b'{"n":1}\n{"n":2}')
     assert files.try_run().status == "empty", "the same bytes have the same ETag"
+
+
+def test_files_without_a_record_are_counted(files: Import, folder: Path) -> None:
+    (folder / "a.json").write_bytes(b"")
+    (folder / "b.json").write_bytes(b'{"n":1}')
+    assert "Files that hold no record: 1." in files.run().notes
+    (folder / "a.json").write_bytes(b'{"n":2}')
+    files.run()
+    assert [one["n"] for one in values(files)] == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["a.json.gz", "a.json.zst"])
+def test_compressed_file_without_a_byte_is_cut_off(files: Import, folder: Path, name: str) -> None:
+    (folder / name).write_bytes(b"")
+    assert "its compressed stream is cut off before its first byte" in failure(files)
+
+
+def test_names_that_a_listing_leaves_out_are_told(files: Import, folder: Path, tmp_path: Path) -> None:
+    (folder / "a.json").write_bytes(b'{"n":1}')
+    (folder / "dead.json").symlink_to("nowhere")
+    (folder / "linked").symlink_to(tmp_path)
+    report = files.run()
+    assert [note for note in report.notes if note.startswith("1 directory is a link") and "linked" in note]
+    assert [note for note in report.notes if "dead.json" in note and "nothing is read there" in note]
+
+
+def test_half_imported_file_that_is_not_chosen_any_more_is_named(files: Import, folder: Path) -> None:
+    (folder / "a.json").write_bytes(b'{"n":0}\n{"n":1}')
+    files.run(**{"run.max.records": "1"})
+    (folder / "b.txt").write_bytes(b'{"n":2}')
+    told = failure(files, **{"topic.regex.list": f"{files.target}:.*txt"})
+    assert "No expression matches" in told and "a.json any more, and 1 record of it were imported" in told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from airflow_connect.kafka.admin.topics import all_names
 from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.runtime.driver.kinds import kind_of
 from tests.integration.connectors.files.s3.objects import PARQUET_FORMAT
-from tests.support.copies.backups import TIME_MS, record, write_file
+from tests.support.copies.backups import TIME_MS, encoded, record, write_file
 from tests.support.copies.restore import LOCAL_SOURCE, Restore, restore_of, stored
 from tests.support.kafka_data import delete_topic
 from tests.support.servers.s3_interceptor import S3Interceptor
@@ -235,3 +236,55 @@ def test_object_that_changes_during_a_run_is_an_error_with_both_etags(
     after = client.head_object(Bucket=sink.bucket, Key=key)["ETag"].strip('"')
     assert report.status == "failed" and report.error is not None
     assert f"ETag {before}" in str(report.error["message"]) and f"ETag {after}" in str(report.error["message"])
+
+
+def test_topic_that_is_gone_after_everything_was_restored_is_refused(
+    restore: Restore, make_topic: Any, tmp_path: Path
+) -> None:
+    backup(tmp_path, 0)
+    restore.run()
+    assert restore.try_run().status == "empty"
+    former = restore.config.get("topic.rename", "")
+    restore.config["topic.rename"] = f"t:{make_topic(1)}"
+    assert f"were restored to {restore.target} before" in error(restore)[1]
+    restore.config["topic.rename"] = former or f"t:{restore.target}"
+    delete_topic(restore.bootstrap, restore.target)
+    assert error(restore)[0] == "restore.target"
+    assert "does not exist any more" in error(restore)[1]
+    notes = kind_of(restore.spec()).plan().notes
+    assert [note for note in notes if note.startswith("A run would be refused:") and "does not exist any more" in note]
+
+
+def test_topic_that_is_deleted_during_a_run_is_an_error(
+    restore: Restore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow_connect.connectors.restore.task import RestoreTask
+
+    backup(tmp_path, 0, 1)
+    stop = RestoreTask.stop
+
+    def delete_then_stop(self: RestoreTask) -> None:
+        stop(self)
+        delete_topic(restore.bootstrap, restore.target)
+
+    monkeypatch.setattr(RestoreTask, "stop", delete_then_stop)
+    code, message = error(restore)
+    assert code == "restore.other_topic"
+    assert f"{restore.target} does not exist any more" in message
+
+
+def test_file_that_was_replaced_in_its_middle_by_an_older_one_is_refused(restore: Restore, tmp_path: Path) -> None:
+    path = backup(tmp_path, *range(10))
+    restore.run(**{"run.max.records": "3"})
+    assert restore.offsets()[0]["file"] == f"t/partition=0/{path.name}"
+    path.write_bytes(encoded([record(n, b"other") for n in range(10)]))
+    os.utime(path, (1, 1))
+    assert error(restore)[0] == "restore.changed"
+
+
+def test_time_of_the_brokers_is_told_where_it_is_accepted(restore: Restore, make_topic: Any, tmp_path: Path) -> None:
+    backup(tmp_path, 0)
+    restore.target = make_topic(1, {"message.timestamp.type": "LogAppendTime"})
+    report = restore.run(**{"accept.loss": "timestamp"})
+    told = f"{restore.target} has message.timestamp.type=LogAppendTime: its records get the time of this run."
+    assert told in report.notes

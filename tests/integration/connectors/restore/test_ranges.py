@@ -97,3 +97,31 @@ def test_plan_knows_the_ranges(restore: Restore) -> None:
     spec = restore.spec(**{"restore.from.offsets": "t:0:25", "restore.until.offsets": "t:1:10"})
     notes = kind_of(spec).plan().notes
     assert any(note.startswith("To restore: 4 files of 2 partitions") for note in notes), notes
+
+
+@pytest.mark.parametrize("columnar", [True, False])
+def test_ranges_that_the_backup_does_not_have_are_told(restore: Restore, *, columnar: bool) -> None:
+    # Partition 0 ends before the range, and so does partition 1.
+    report = restore.run(columnar=columnar, **{"restore.from.offsets": "t:0:50", "restore.until.offsets": "t:1:50"})
+    assert numbers(restore, 0) == []
+    assert (
+        "t-0 of the backup has no record at restore.from.offsets or later: nothing of it is restored." in report.notes
+    )
+    assert "t-1 of the backup has no record in [30, 50), up to restore.until.offsets." in report.notes
+    report = restore.run(columnar=columnar, **{"restore.until.timestamp": str(TIME_MS + 60_000)})
+    told = (
+        "t-0 of the backup has no record at restore.until.timestamp or later, and was restored to its end at offset 30."
+    )
+    assert told in report.notes
+
+
+def test_beginnings_without_effect_are_told(restore: Restore, tmp_path: Path) -> None:
+    write_file(tmp_path / "topics", [record(7, partition=2)])
+    report = restore.run(**{"run.max.records": "1", "tasks.max": "1", "restore.until.offsets": "t:2:7"})
+    assert "t-2 of the backup begins at offset 7, so nothing of it is before restore.until.offsets." in report.notes
+    report = restore.run(**{"run.max.records": "1", "restore.from.offsets": "t:0:0,t:2:3"})
+    assert "t-0 was restored up to offset 1, so restore.from.offsets has no effect." in report.notes
+    assert "t-2 of the backup begins at offset 7, and not before." in report.notes
+    report = restore.run(**{"restore.from.timestamp": str(TIME_MS + 12_000)})
+    told = "restore.from.timestamp has no effect for partitions that were begun before: "
+    assert [note for note in report.notes if note.startswith(told) and "t-0" in note]

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.kafka.admin.topic_settings import settings_of
+from airflow_connect.connectors.restore.target import Targets
+from airflow_connect.errors import UnavailableError
+from airflow_connect.kafka.admin.topic_settings import change, settings_of
 from airflow_connect.kafka.admin.topics import all_names
 from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.runtime.driver.kinds import kind_of
@@ -126,3 +128,50 @@ def test_smaller_limit_of_a_record_is_told(restore: Restore, make_topic: Any, tm
     report = restore.run()
     told = f"{restore.target} has max.message.bytes=1048588, and t had 9000000 when it was backed up"
     assert [note for note in report.notes if note.startswith(told)]
+
+
+def test_settings_of_several_runs_are_remembered(restore: Restore, make_topic: Any, tmp_path: Path) -> None:
+    restore.target = make_topic(1, {"retention.ms": str(HOUR_MS), "cleanup.policy": "compact,delete"})
+    restore.run(**LIFTED)
+    change(admin_client({"bootstrap.servers": restore.bootstrap}), restore.target, {"retention.ms": str(2 * HOUR_MS)})
+    write_file(tmp_path / "topics", [record(2)])
+    restore.run(**LIFTED)
+    code, _ = command(restore, tmp_path, **{"accept.loss": "retention"})
+    now = settings(restore)
+    assert (code, now["retention.ms"], now["cleanup.policy"]) == (0, str(2 * HOUR_MS), "compact,delete")
+
+
+def test_topic_of_a_run_that_failed_after_creating_it_gets_its_settings(
+    restore: Restore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = int(time.time() * 1000) - TIME_MS + HOUR_MS
+    write_document(tmp_path, "t", **{"retention.ms": str(old), "cleanup.policy": "compact"})
+    create = Targets.create
+
+    def create_then_fail(self: Targets, missing: Any) -> list[str]:
+        create(self, missing)
+        raise UnavailableError("Kafka does not answer.")
+
+    monkeypatch.setattr(Targets, "create", create_then_fail)
+    assert restore.try_run().status == "failed"
+    monkeypatch.undo()
+    report = restore.run()
+    assert [note for note in report.notes if f"sets retention.ms={old}, cleanup.policy=compact when" in note]
+    code, _ = command(restore, tmp_path)
+    now = settings(restore)
+    assert (code, now["retention.ms"], now["cleanup.policy"]) == (0, str(old), "compact")
+
+
+def test_created_topic_takes_old_records_and_leaves_out_settings_that_the_cluster_does_not_have(
+    restore: Restore, tmp_path: Path
+) -> None:
+    """The limit fits records that were new when they were written; the other setting is of another kind of cluster."""
+    limit = "message.timestamp.before.max.ms"
+    write_document(tmp_path, "t", **{limit: "86400000", "vendor.value.check": "true"})
+    report = restore.run()
+    assert report.records == 2
+    told = "The cluster does not have these settings of original topics: vendor.value.check."
+    assert told in report.notes
+    assert settings(restore)[limit] == str((1 << 63) - 1)
+    assert command(restore, tmp_path, **{"accept.loss": "retention"})[0] == 0
+    assert settings(restore)[limit] == "86400000"

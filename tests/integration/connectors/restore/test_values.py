@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from airflow_connect.kafka.admin.topics import all_names
+from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.runtime.driver.kinds import kind_of
 from tests.integration.connectors.files.s3.objects import AVRO_FORMAT, PARQUET_FORMAT
 from tests.support.command_line import run_command
 from tests.support.copies.backups import TIME_MS
 from tests.support.copies.restore import LOCAL_SOURCE, Restore, restore_of, stored
+from tests.support.kafka_data import delete_topic
 
 pytestmark = pytest.mark.integration
 
@@ -170,6 +173,9 @@ def test_losses_must_be_accepted_by_their_names(restore: Restore) -> None:
     error = failure(restore)
     assert error["code"] == "restore.losses"
     assert error["suggestion"].startswith("Set accept.loss=headers,key,timestamp to restore them nevertheless.")
+    report = restore.run(**LOST)
+    told = "What accept.loss allows to be lost: headers: records have no headers; key: keys become null; timestamp:"
+    assert [note for note in report.notes if note.startswith(told)]
 
 
 def test_damaged_line_leaves_out_what_follows_and_an_error_is_told(restore: Restore, folder: Path) -> None:
@@ -275,3 +281,58 @@ def test_settings_of_a_created_topic_are_set_and_groups_are_refused(
     assert done.exit_code == 0 and done.envelope["result"]["connectors"][0]["topics"][0]["isDone"]
     done = run_command("restore", "groups", *files, "--json")
     assert "Files of values have no offsets of records" in done.envelope["error"]["message"]
+
+
+def test_topic_that_is_gone_after_everything_was_restored_is_refused(restore: Restore) -> None:
+    restore.run()
+    assert restore.try_run().status == "empty"
+    delete_topic(restore.bootstrap, restore.target)
+    error = failure(restore)
+    assert error["code"] == "restore.target" and "does not exist any more" in error["message"]
+
+
+def test_same_record_in_two_files_of_a_directory_is_an_error(restore: Restore, folder: Path) -> None:
+    (folder / "t+0+0000000003.json").write_bytes(b'{"n":3}\n{"n":4}\n')
+    error = failure(restore)
+    told = f"{folder}/t+0+0000000003.json begins with offset 3, and t/partition=0/t+0+0000000000.json with offset 0"
+    assert f"{told} and has 5 records, so 2 records are in both." in error["message"]
+    assert numbers(restore) == [0, 1, 2, 3, 4]
+    error = failure(restore)  # what was restored before is compared, too
+    assert "so 2 records are in both" in error["message"]
+    assert numbers(restore) == [0, 1, 2, 3, 4]
+
+
+def test_files_that_overlap_by_their_names_are_refused_before_anything_is_written(
+    restore: Restore, folder: Path
+) -> None:
+    for path in list(folder.iterdir()):
+        path.unlink()
+    (folder / "t+0+0000000000+0000000009.json").write_bytes(b'{"n":0}\n')
+    (folder / "t+0+0000000009+0000000012.json").write_bytes(b'{"n":9}\n')
+    error = failure(restore)
+    assert error["code"] == "restore.overlap" and "t-0@9 is in more than one file" in error["message"]
+    assert restore.target not in all_names(admin_client({"bootstrap.servers": restore.bootstrap}))
+
+
+def test_texts_that_contain_separators_are_told(restore: Restore, folder: Path) -> None:
+    for path in list(folder.iterdir()):
+        path.rename(path.with_suffix(".txt"))
+    (folder / "t+0+0000000000.txt").write_bytes(b"a\nb\nc\nd\ne\nf\n")
+    report = restore.run(**{"format.class": "StringFormat", "value.converter": STRING})
+    assert report.records == 16
+    assert [note for note in report.notes if note.endswith("were divided, or records are in both files.")]
+
+
+def test_file_of_a_backup_without_a_record_is_an_error(restore: Restore, folder: Path) -> None:
+    (folder / "t+0+0000000005.json").write_bytes(b"")
+    assert "t+0+0000000005.json" in failure(restore)["message"]
+    assert numbers(restore) == [0, 1, 2, 3, 4]
+    report = restore.run(**{"behavior.on.error": "log"})
+    assert [note for note in report.notes if "t+0+0000000005.json" in note and "it holds no record" in note]
+    assert numbers(restore) == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14]
+
+
+def test_directory_that_is_a_link_is_told(restore: Restore, folder: Path, tmp_path: Path) -> None:
+    (folder / "linked").symlink_to(tmp_path)
+    report = restore.run()
+    assert [note for note in report.notes if note.startswith("1 directory is a link, and not followed:")]
