@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.sink import Delivery, SinkConnector, TopicChange
-from airflow_connect.connectors.search import filled
+from airflow_connect.api.sink_state import StateAfter
+from airflow_connect.connectors.search import filled, indices
 from airflow_connect.connectors.search.changes import change_note
 from airflow_connect.connectors.search.client import SearchClient
 from airflow_connect.connectors.search.config import DocumentConfig, SearchSinkConfig
@@ -14,7 +15,7 @@ from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
-    from airflow_connect.api.sink_state import CopiedRun, StateAfter
+    from airflow_connect.api.sink_state import CopiedRun
 
 
 class ElasticsearchSinkConnector(SinkConnector):
@@ -43,8 +44,9 @@ class ElasticsearchSinkConnector(SinkConnector):
         SearchClient(SearchSinkConfig.from_config(config).connection).close()
 
     def state_after(self, run: CopiedRun) -> StateAfter:
-        """Which topics have filled an index by key."""
-        return filled.state_after(run)
+        """Which topics have filled an index by key, and which index it is."""
+        by_key, seen = filled.state_after(run), indices.state_after(run)
+        return StateAfter(kept={**by_key.kept, **seen.kept}, notes=[*by_key.notes, *seen.notes])
 
     def notes_on_changes(self, changes: Sequence[TopicChange]) -> Sequence[str]:
         """That the order of the records of a key, or the ids of documents, may not be what they were."""

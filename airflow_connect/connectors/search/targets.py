@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from airflow_connect.connectors.search import keys
 from airflow_connect.connectors.search.answers import TOO_MANY_FIELDS
+from airflow_connect.connectors.search.indices import LOOK, UNSEEN, UNSEEN_UPSERTS, Indices
 from airflow_connect.connectors.search.keys import SearchKeys as Keys
 from airflow_connect.connectors.search.mapping import mapping_of
 from airflow_connect.errors import AccessError, DataError, SearchError, UnavailableError
@@ -58,6 +59,7 @@ class Targets:
         self._client = client
         self._found: dict[str, Target] = {}
         self._mapped: set[str] = set()
+        self._indices: dict[str, Indices] = {}
         self.created: list[str] = []
         """Indices and data streams that were missing."""
         self.notes: list[str] = []
@@ -79,13 +81,50 @@ class Targets:
         target = self._found.get(topic)
         if target is None:
             target = self._found[topic] = self._prepared(topic)
-            if self._config.upserts:
-                self._note_source(target.name)
+            self._look(target.name, topic)
         if has_value and topic not in self._mapped:
             if self._config.has_schema(topic):
                 self._ensure_mapping(target.name, schema)
             self._mapped.add(topic)
         return target
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """The id of each index that is a target itself, no alias and no data stream."""
+        return {name: found.ids[name] for name, found in self._indices.items() if name in found.ids}
+
+    def check_are_there(self) -> None:
+        """Make sure that the indices that were written are still the same.
+
+        Raises:
+            SearchError: one of them was deleted meanwhile.
+            UnavailableError, AccessError: from the server.
+        """
+        for name, before in self._indices.items():
+            if before.ids and before.is_gone(self._shown(name)):
+                raise SearchError(
+                    f"{name} was deleted while this task wrote to it, or leads to other indices now: documents that"
+                    " were written before are not there.",
+                    code="search.deleted",
+                    suggestion="Run again: the next run writes the records of this one again.",
+                )
+
+    def _look(self, name: str, topic: str) -> None:
+        """Learn which indices a target has, and what is to be said about them."""
+        try:
+            found = self._indices[name] = self._shown(name)
+        except AccessError as error:
+            self.notes.append(f"{error.message} {UNSEEN_UPSERTS if self._config.upserts else UNSEEN}")
+            return
+        has_keys = self._config.ids_of(topic) == keys.BY_KEY
+        said = found.notes(name, has_keys=has_keys, upserts=self._config.upserts)
+        self.notes += [note for note in said if note not in self.notes]
+
+    def _shown(self, name: str) -> Indices:
+        answer = self._call("GET", f"/{quote(name, '')}{LOOK}")
+        if not answer.is_success and answer.status != HTTPStatus.NOT_FOUND:
+            raise self._client.refused(f"show {name}", answer)
+        return Indices.of(answer)
 
     def _prepared(self, topic: str) -> Target:
         if self._config.resources:
@@ -157,29 +196,6 @@ class Targets:
         if answer.is_success:
             self.created.append(name)
         return False
-
-    def _note_source(self, name: str) -> None:
-        """Name an index that does not keep whole documents: an update makes the new one of what is kept."""
-        try:
-            answer = self._call("GET", f"/{quote(name, '')}/_mapping")
-        except AccessError as error:
-            self.notes.append(
-                f"{error.message} If the mapping has _source.excludes or _source.includes, an update loses fields that"
-                " _source does not keep."
-            )
-            return
-        if not answer.is_success or not isinstance(answer.body, dict):
-            raise self._client.refused(f"read the mapping of {name}", answer)
-        for index, found in sorted(answer.body.items()):
-            source = found.get("mappings", {}).get("_source", {})
-            lacks = [f"_source.{key} ({', '.join(source[key])})" for key in ("excludes", "includes") if source.get(key)]
-            if lacks:
-                self.notes.append(
-                    f"The mapping of {index} has {' and '.join(lacks)}. With {Keys.upserts}={keys.UPSERT}, the server"
-                    " makes the new document of what _source keeps and of the record: a field that it does not keep is"
-                    " lost from the index with each record that does not have it. Keep the whole _source, or send all"
-                    " fields with each record."
-                )
 
     def _ensure_mapping(self, name: str, schema: Schema | None) -> None:
         path = f"/{quote(name, '')}/_mapping"

@@ -17,6 +17,7 @@ from airflow_connect.connectors.search.config import SearchSinkConfig
 from airflow_connect.connectors.search.conflicts import Conflicts, Versions
 from airflow_connect.connectors.search.documents import DocumentMaker, no_value
 from airflow_connect.connectors.search.filled import TARGETS
+from airflow_connect.connectors.search.indices import CREATED, INDICES
 from airflow_connect.connectors.search.sending import BulkSender
 from airflow_connect.connectors.search.targets import Target, Targets
 from airflow_connect.errors import DataError
@@ -43,6 +44,8 @@ class ElasticsearchSinkTask(SinkTask):
         self._waiting: dict[Target, Waiting] = {}
         self._conflicts = Conflicts({})
         self._filled: dict[tuple[str, int], set[str]] = {}
+        self._created: set[str] = set()
+        self._has_told_indices = False
 
     @property
     def needs_keys(self) -> bool:  # type: ignore[override]
@@ -113,9 +116,13 @@ class ElasticsearchSinkTask(SinkTask):
         return True
 
     def details(self, partition: TopicPartition) -> dict[str, Any]:
-        """The targets that the partition fills by key."""
+        """The targets that the partition fills by key; with the first partition, the indices of the task."""
         targets = self._filled.get((partition.topic, partition.partition))
-        return {TARGETS: sorted(targets)} if targets else {}
+        found: dict[str, Any] = {TARGETS: sorted(targets)} if targets else {}
+        if not self._has_told_indices and self._targets is not None and self._targets.ids:
+            self._has_told_indices = True
+            found |= {INDICES: self._targets.ids, CREATED: sorted(self._created)}
+        return found
 
     def flush(self) -> tuple[()]:
         """Send what waits, and wait for all answers."""
@@ -124,10 +131,11 @@ class ElasticsearchSinkTask(SinkTask):
             self._send(waiting)
         self._sender.wait()
         self._report_answers()
+        assert self._targets is not None
+        self._targets.check_are_there()
         for note in self._conflicts.take_notes():
             self.context.note(note)
         self._name_created()
-        assert self._targets is not None
         for note in self._targets.notes:
             self.context.note(note)
         return ()
@@ -136,6 +144,7 @@ class ElasticsearchSinkTask(SinkTask):
         """Say that an index was created although the run begins in the middle of a topic: it may have been deleted."""
         assert self._targets is not None
         created, self._targets.created = self._targets.created, []
+        self._created.update(created)
         first = next((f"{one.topic_partition} from offset {one.start}" for one in self.context.ranges if one.start), "")
         for name in created if first else ():
             self.context.note(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -175,9 +175,12 @@ class ChunkExecutor:
         """Write rows; returns what was not written without an error."""
         statements, rows = self._statements, [row for row, _ in records]
         if work.deletes:
-            count = connection.exec_driver_sql(statements.delete(work.names), rows).rowcount
-            missing = max(0, len(rows) - count) if count >= 0 else 0
-            return Outcome(undeleted=Counter({work.table: missing} if missing else {}))
+            found = list(_each_count(connection, statements.delete(work.names), rows))
+            none, several = found.count(0), sum(count > 1 for count in found)
+            return Outcome(
+                undeleted=Counter({work.table: none} if none else {}),
+                deleted_several=Counter({work.table: several} if several else {}),
+            )
         if self._mode == keys.UPDATE:
             return self._update(connection, work, records)
         upserts = self._mode == keys.UPSERT
@@ -197,11 +200,10 @@ class ChunkExecutor:
         )
 
     def _update(self, connection: Connection, work: _Work, records: list[tuple[Row, SinkRecord]]) -> Outcome:
-        """Each on its own: a count for many would hide a record without a row behind one that has two."""
         statement, count = self._statements.update(work.names), len(work.names.keys)
+        rows = [(*(row[count:] or row), *row[:count]) for row, _ in records]
         outcome = Outcome()
-        for row, record in records:
-            changed = connection.exec_driver_sql(statement, (*(row[count:] or row), *row[:count])).rowcount
+        for changed, (_, record) in zip(_each_count(connection, statement, rows), records, strict=True):
             if changed == 0:
                 outcome.unmatched.append((work.table, record))
             elif changed > 1:
@@ -247,6 +249,23 @@ class ChunkExecutor:
         if checked not in self._checked:
             connection.exec_driver_sql(f"EXPLAIN {statement}", one_of_each)
             self._checked.add(checked)
+
+
+def _each_count(connection: Connection, statement: str, rows: Sequence[Row]) -> Iterator[int]:
+    """How many rows of the table each execution of a statement has changed.
+
+    One count for all would hide a record without a row behind one that has two.
+    """
+    if connection.dialect.name != "postgresql":
+        for row in rows:
+            yield connection.exec_driver_sql(statement, row).rowcount
+        return
+    driver: Any = connection.connection.driver_connection
+    with driver.cursor() as cursor:
+        cursor.executemany(statement, rows, returning=True)  # Without waiting for each answer.
+        yield int(cursor.rowcount)
+        while cursor.nextset():
+            yield int(cursor.rowcount)
 
 
 def _copy_rows(connection: Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> int:

@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
+from airflow_connect.connectors.jdbc.sink.looking import check_offsets_table
 from airflow_connect.connectors.jdbc.sink.sessions import Marks, limited_waiting
 from airflow_connect.databases.failures import Failure, kind_of
 from airflow_connect.errors import AccessError, DatabaseError, FencedError
@@ -104,6 +105,7 @@ class OffsetsTable:
         """Create the table if it is missing. `connection`: in `single_statements`.
 
         Raises:
+            DatabaseError: it is there, and has no transactions, or is emptied after a crash.
             AccessError: the user may not; the suggestion has the statement for who may.
         """
         from sqlalchemy import inspect
@@ -111,6 +113,9 @@ class OffsetsTable:
 
         with self._database.failures(f"look up the table {self._name}"):
             there = inspect(connection).has_table(self._table.name, schema=self._table.schema)
+            if there:
+                where = self._database.quoting.parse(self._name)
+                check_offsets_table(connection, where, self._database.quoting.table(where))
             connection.rollback()
         if there:
             return

@@ -44,7 +44,8 @@ class Outcome:
         unmatched: records whose UPDATE has found no row.
         several: table -> how many UPDATEs of one record have changed more than one row.
         skipped: table -> how many rows an upsert has neither inserted nor changed.
-        undeleted: table -> how many deletes have found no row; fewer if others have deleted several.
+        undeleted: table -> how many deletes have found no row.
+        deleted_several: table -> how many deletes of one record have deleted more than one row.
         without_key: table -> how many upserts have null in a column of the key.
         without_table: table -> how many deletes were about a table that does not exist.
     """
@@ -53,6 +54,7 @@ class Outcome:
     several: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     undeleted: Counter[str] = field(default_factory=Counter)
+    deleted_several: Counter[str] = field(default_factory=Counter)
     without_key: Counter[str] = field(default_factory=Counter)
     without_table: Counter[str] = field(default_factory=Counter)
 
@@ -62,6 +64,7 @@ class Outcome:
         self.several += other.several
         self.skipped += other.skipped
         self.undeleted += other.undeleted
+        self.deleted_several += other.deleted_several
         self.without_key += other.without_key
         self.without_table += other.without_table
 
@@ -87,6 +90,12 @@ class Outcome:
             yield (
                 f"{_records(count)} neither inserted into {table} nor used to change a row there, without an error of"
                 " the database: a trigger leaves such rows out, or writes them elsewhere. They count as written."
+            )
+        for table, count in self.deleted_several.items():
+            yield (
+                f"{_records(count)} without value, and deleted more than one row of {table}: pk.fields are no unique"
+                " key of the table. They count as written. If only one row was meant, name the columns of a unique key"
+                " in pk.fields."
             )
         for table, count in self.undeleted.items():
             yield (

@@ -59,8 +59,9 @@ def _session_settings(connection: Connection) -> list[str]:
     if dialect.name not in _MYSQL:
         return []
     # The first as Connector/J does: otherwise a server may cut values off, or store zeros, and call it a warning.
-    # The second: 0 in an AUTO_INCREMENT column would become the next number. What is taken out would make texts NULL.
-    modes = "CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES,NO_AUTO_VALUE_ON_ZERO')"
+    # The second: the same for tables without transactions, from the second row of a statement on.
+    # The third: 0 in an AUTO_INCREMENT column would become the next number. What is taken out would make texts NULL.
+    modes = "CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO')"
     settings = [f"SET SESSION sql_mode = REPLACE({modes}, 'EMPTY_STRING_IS_NULL', '')"]
     if getattr(dialect, "is_mariadb", False) and (dialect.server_version_info or ()) >= (10, 3):
         # The first one overrides the second one for transactions that have changed a row.

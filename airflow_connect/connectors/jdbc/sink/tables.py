@@ -22,6 +22,19 @@ from airflow_connect.connectors.jdbc.sink.coarse import (
 )
 from airflow_connect.connectors.jdbc.sink.fields import UNKNOWN, SinkField
 from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
+from airflow_connect.connectors.jdbc.sink.looking import (
+    INSTANT,
+    NUMERIC,
+    REAL,
+    UNKNOWN_ENGINE,
+    check_engine,
+    found_by_sqlalchemy,
+    found_in_mysql,
+    found_in_sqlite,
+    tables_behind,
+    unique_in_mysql,
+    unknown_key,
+)
 from airflow_connect.connectors.jdbc.sink.missing import MissingColumns, added, added_before
 from airflow_connect.connectors.jdbc.sink.statements.standard_sql import Names, Statements
 from airflow_connect.connectors.jdbc.sink.values import exact_number
@@ -36,14 +49,11 @@ if TYPE_CHECKING:
     from airflow_connect.databases.connecting import Database
     from airflow_connect.databases.identifiers import Quoting, TableId
 
-_INSTANT = "instant"
 _PG_NAME_BYTES = 63
 _UNLOGGED = (
     "is UNLOGGED: PostgreSQL empties it after a crash of the server, but keeps the offsets, so its records are not"
     " written again. ALTER TABLE ... SET LOGGED prevents that."
 )
-_REAL, _NUMERIC = "real", "numeric"
-_TRANSACTIONAL_ENGINES = frozenset({"innodb", "rocksdb", "tokudb", "ndbcluster", "ndb"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +67,9 @@ class TableColumns:
         numbers: names of those that turn texts into numbers, which SQLite's do -> whether these are always REAL.
         quoting: how statements name them.
         may_copy: whether COPY does what INSERT does.
-        unique: columns of each unique index of MySQL, and whether they are whole; None if that is not known.
+        unique: columns of each unique index of MySQL, and whether they are whole; None if that is not known. Of a view:
+            those of the table behind it.
+        is_view: of MySQL.
         declared: see `declared_types`.
         collations: see `coarse.collations`.
     """
@@ -69,6 +81,7 @@ class TableColumns:
     quoting: Quoting
     may_copy: bool = True
     unique: Mapping[frozenset[str], bool] | None = None
+    is_view: bool = False
     declared: Mapping[str, str] = dataclass_field(default_factory=dict)
     collations: Mapping[str, str] = dataclass_field(default_factory=dict)
 
@@ -77,8 +90,8 @@ class TableColumns:
         """From the exact names and types: a word of this module, or "" for any other. `quoting`: of statements."""
         lower = [name.lower() for name in types]
         folded = {n.lower(): n for n in types if lower.count(n.lower()) == 1}
-        instants = frozenset(name for name, kind in types.items() if kind == _INSTANT)
-        numbers = {name: kind == _REAL for name, kind in types.items() if kind in (_REAL, _NUMERIC)}
+        instants = frozenset(name for name, kind in types.items() if kind == INSTANT)
+        numbers = {name: kind == REAL for name, kind in types.items() if kind in (REAL, NUMERIC)}
         return cls(frozenset(types), folded, instants, numbers, quoting)
 
     def find(self, name: str) -> str | None:
@@ -132,6 +145,7 @@ class Tables:
         self.altered: list[str] = []  # sentences about columns that were missing
         self.committed: Mapping[str, Collection[str]] = {}  # columns of each table when a run committed last
         self._missing = MissingColumns(config, statements, database.quoting)
+        self._unknown_keys: set[TableId] = set()  # views whose tables may have no unique index over the key
         self._own: set[tuple[TableId, str]] = set()  # columns that were added, or named
 
     def forget(self) -> None:
@@ -234,7 +248,13 @@ class Tables:
         """
         if self._database.dialect.name != "mysql" or known.unique is None:
             return self._database.dialect.name == "mysql"
-        if not any(columns <= key for columns in known.unique):
+        is_found = any(columns <= key for columns in known.unique)
+        if known.is_view:
+            if not is_found and table not in self._unknown_keys:
+                self._unknown_keys.add(table)
+                self._coarse.setdefault((table, ""), []).append(unknown_key(key))
+            return True
+        if not is_found:
             raise DatabaseError(
                 f"The table {table} has no unique index over {', '.join(sorted(key))}, so an upsert would insert a row"
                 " again instead of changing it.",
@@ -248,7 +268,9 @@ class Tables:
 
     def _look(self, connection: Connection, table: TableId) -> TableColumns | None:
         with self._database.failures(f"look up the table {table}"):
-            found = {"mysql": _found_in_mysql, "sqlite": _found_in_sqlite}.get(self._database.dialect.name, _found)
+            found = {"mysql": found_in_mysql, "sqlite": found_in_sqlite}.get(
+                self._database.dialect.name, found_by_sqlalchemy
+            )
             types, kind, engine = found(connection, self._database.quoting.folded_table(table))
             connection.rollback()
         if not types:
@@ -261,25 +283,18 @@ class Tables:
                 suggestion=f"Add {kind} to {Keys.table_types}, or write to another table.",
                 config_path=Keys.table_types.name,
             )
-        if self._config.offsets_table and engine and engine.lower() not in _TRANSACTIONAL_ENGINES:
-            raise DatabaseError(
-                f"The table {table} has the storage engine {engine}, which has no transactions, so its rows cannot be"
-                " written exactly once.",
-                code="jdbc.storage_engine",
-                suggestion="Convert it: ALTER TABLE ... ENGINE=InnoDB. Or remove the offsets table"
-                f" ({Keys.offsets_table}=), which delivers at least once.",
-                config_path=Keys.offsets_table.name,
-            )
+        if self._config.offsets_table:
+            check_engine(table, engine)
         with self._database.failures(f"look up the table {table}"):
             place = (connection, self._database.dialect.name, self._database.quoting, table)
             declared, equal = declared_types(*place) or types, collations(*place)
             connection.rollback()
         columns = replace(TableColumns.of(types, self._database.quoting), declared=declared, collations=equal)
         if kind == "VIEW":
-            return replace(columns, may_copy=False)
+            return replace(self._look_behind(connection, table, columns), may_copy=False)
         with self._database.failures(f"look up the table {table}"):
             if self._database.dialect.name == "mysql":
-                columns = replace(columns, unique=_unique_in_mysql(connection, table))
+                columns = replace(columns, unique=unique_in_mysql(connection, table))
             elif self._database.dialect.name == "postgresql":
                 may_copy, is_unlogged = self._pg_properties(connection, table)
                 columns = replace(columns, may_copy=may_copy)
@@ -289,6 +304,20 @@ class Tables:
                 self._coarse[table, ""] = [sentence]
             connection.rollback()
         return columns
+
+    def _look_behind(self, connection: Connection, table: TableId, columns: TableColumns) -> TableColumns:
+        """A view of MySQL: whether the tables behind it have transactions, and their unique indexes."""
+        if self._database.dialect.name != "mysql":
+            return columns
+        with self._database.failures(f"look up the view {table}"):
+            behind = tables_behind(connection, table)
+            unique = unique_in_mysql(connection, behind[0][0]) if behind and len(behind) == 1 else {}
+            connection.rollback()
+        for found, engine in behind or () if self._config.offsets_table else ():
+            check_engine(found, engine)
+        if behind is None and self._config.offsets_table:
+            self._coarse[table, ""] = [UNKNOWN_ENGINE]
+        return replace(columns, unique=unique, is_view=True)
 
     def _pg_properties(self, connection: Connection, table: TableId) -> tuple[bool, bool]:
         """Whether COPY does what INSERT does: it ignores rules, and fails where policies are in force; and UNLOGGED."""
@@ -422,79 +451,3 @@ def _refuse_shared(table: TableId, columns: Mapping[str, str]) -> None:
                 suggestion="Rename or drop one of them with the transformation ReplaceField, or add a column with its"
                 " exact name.",
             )
-
-
-def _found(connection: Connection, table: TableId) -> tuple[dict[str, str], str, str]:
-    """Columns with their types, type and storage engine of a table; no columns: there is no such table."""
-    from sqlalchemy import inspect
-    from sqlalchemy.exc import NoSuchTableError
-
-    schema = (table.schema or table.catalog) or None
-    inspector = inspect(connection)
-    try:
-        types = {
-            str(column["name"]): _INSTANT if getattr(column["type"], "timezone", False) else ""
-            for column in inspector.get_columns(table.table, schema=schema)
-        }
-    except NoSuchTableError:
-        return {}, "", ""
-    return types, "VIEW" if table.table in inspector.get_view_names(schema=schema) else "TABLE", ""
-
-
-def _found_in_sqlite(connection: Connection, table: TableId) -> tuple[dict[str, str], str, str]:
-    """The same for SQLite, with what a declared type does to values ("Determination Of Column Affinity")."""
-    asked = "SELECT name, type FROM pragma_table_xinfo(?)"
-    types = {
-        str(name): _affinity(str(declared).upper())
-        for name, declared in connection.exec_driver_sql(asked, (table.table,))
-    }
-    views = "SELECT 1 FROM sqlite_master WHERE type = 'view' AND lower(name) = lower(?)"
-    is_view = connection.exec_driver_sql(views, (table.table,)).first() is not None
-    return types, "VIEW" if is_view else "TABLE", ""
-
-
-def _affinity(declared: str) -> str:
-    if "INT" in declared:
-        return _NUMERIC
-    if not declared or any(part in declared for part in ("CHAR", "CLOB", "TEXT", "BLOB")):
-        return ""
-    return _REAL if any(part in declared for part in ("REAL", "FLOA", "DOUB")) else _NUMERIC
-
-
-def _found_in_mysql(connection: Connection, table: TableId) -> tuple[dict[str, str], str, str]:
-    """The same for MySQL and MariaDB, where SQLAlchemy reads SHOW CREATE TABLE and does not unquote all names."""
-    from sqlalchemy import text
-
-    where = " WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :name"
-    of_table = {"schema": table.catalog or None, "name": table.table}
-    described = connection.execute(
-        text("SELECT table_type, engine FROM information_schema.tables" + where), of_table
-    ).one_or_none()
-    if described is None:
-        return {}, "", ""
-    rows = connection.execute(
-        text("SELECT column_name, data_type FROM information_schema.columns" + where + " ORDER BY ordinal_position"),
-        of_table,
-    )
-    types = {str(name): _INSTANT if str(kind).lower() == "timestamp" else "" for name, kind in rows}
-    return types, "VIEW" if "VIEW" in described[0] else "TABLE", described[1] or ""
-
-
-def _unique_in_mysql(connection: Connection, table: TableId) -> dict[frozenset[str], bool]:
-    """The columns of each unique index, and whether they are whole: an index may hold their beginnings only."""
-    from sqlalchemy import text
-
-    asked = (
-        "SELECT index_name, column_name, sub_part FROM information_schema.statistics WHERE non_unique = 0"
-        " AND table_schema = COALESCE(:schema, DATABASE()) AND table_name = :name"
-    )
-    columns: dict[str, set[str]] = {}
-    parts: set[str] = set()
-    for index, column, part in connection.execute(text(asked), {"schema": table.catalog or None, "name": table.table}):
-        columns.setdefault(index, set()).add(str(column))
-        if part is not None or column is None:
-            parts.add(index)
-    found: dict[frozenset[str], bool] = {}
-    for index, names in columns.items():
-        found[frozenset(names)] = found.get(frozenset(names), True) and index not in parts
-    return found

@@ -35,6 +35,7 @@ from airflow_connect.connectors.jdbc.source.read.reading import Reading
 from airflow_connect.connectors.jdbc.source.read.set_back import check_clock, check_unfinished
 from airflow_connect.connectors.jdbc.source.read.snapshot import ExportedSnapshot
 from airflow_connect.connectors.jdbc.source.read.time_limit import time_limit
+from airflow_connect.connectors.jdbc.source.read.unseen import note_open_writers, note_policies
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from airflow_connect.databases.identifiers import TableId
 
 _TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
+_NOT_TOLD = (Failure.OTHER, Failure.MISSING_OBJECT, Failure.PERMISSION)
+"""Of statements that servers which only speak the protocol of PostgreSQL do not know, or users may not execute."""
 _PARTITIONS = ({PROTOCOL, TABLE}, {TABLE}, {QUERY}, {PROTOCOL, TABLE, RANGES}, {PROTOCOL, TABLE, BY, AFTER})
 
 
@@ -64,6 +67,7 @@ class JdbcSourceConnector(SourceConnector):
     version = "1.0"
     _exported: ExportedSnapshot | None = None
     _origin: Origin | None = None
+    _views: frozenset[TableId] = frozenset()
 
     def start(self, config: Mapping[str, str]) -> None:
         """See `Connector`."""
@@ -99,6 +103,7 @@ class JdbcSourceConnector(SourceConnector):
             if several and not self.config.get("transforms", "").strip():  # which may choose other topics
                 items = self._with_topics(items)
             waiting = [item for item in items if self._waits(reading, item, division, found, several)]
+            self._name_unseen(reading, waiting)
             new = [item for item in waiting if division.load_of(item) or self._is_new(item, found)]
             if self._origin is not None:
                 known = self._origin.finish(tables_with_offsets(self.context.offset_reader.committed()))
@@ -210,12 +215,31 @@ class JdbcSourceConnector(SourceConnector):
         config, note = self._typed, self.context.note
         everything = all_tables(reading.name, reading.connection, config)
         chosen = selected(everything, config, reading.database.quoting.parse, note)
+        self._views = frozenset(table for table in chosen if everything[table] == "VIEW")
         note_vanished(tables_with_offsets(self.context.offset_reader.committed()), everything, config, note)
         if reading.name == "postgresql":
             note_row_security(reading.connection, chosen, note)
         if not chosen:
             note("No table of the database is selected by the configuration, so there is nothing to copy.")
         return [Item(table, committed_position(table, self.context.offset_reader)[0]) for table in chosen]
+
+    def _name_unseen(self, reading: Reading, items: Sequence[Item]) -> None:
+        """Name what PostgreSQL does not show: rows that policies hide, and those of transactions that are open."""
+        if reading.name != "postgresql" or not items:
+            return
+        try:
+            opaque = [item.table for item in items if item.table is None or item.table in self._views]
+            for table in opaque:
+                note_policies(reading, table)
+            note_open_writers(reading, [item.table for item in items], opaque)
+        except Exception as error:
+            if not is_of_a_driver(error) or kind_of(error) not in _NOT_TOLD:
+                raise
+            reading.connection.rollback()
+            self.context.note(
+                f"The database does not say which rows it hides ({reason_of(error).rstrip('.')}): those of open"
+                " transactions, and those that policies keep from the user, are not named."
+            )
 
     def _compared(self, reading: Reading, tables: Sequence[TableId]) -> Origin | None:
         """What tells whether the tables are those of the last run; None: mode bulk copies all rows in any case."""
@@ -224,7 +248,7 @@ class JdbcSourceConnector(SourceConnector):
         try:
             return Origin(reading, self.context.kept, tables)
         except Exception as error:
-            if not is_of_a_driver(error) or kind_of(error) not in (Failure.OTHER, Failure.MISSING_OBJECT):
+            if not is_of_a_driver(error) or kind_of(error) not in _NOT_TOLD:
                 raise
             reading.connection.rollback()
             self.context.note(

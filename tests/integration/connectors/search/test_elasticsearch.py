@@ -27,7 +27,7 @@ def test_product_is_not_asked_for_and_requests_are_those_of_every_version(opense
         requests, headers = list(proxy.requests), list(proxy.headers)
     assert documents(opensearch, unique_name) == {"k1": {"n": 7}, "k2": {"n": 8}}
     allowed = {
-        "GET": rf"/{unique_name}(/_mapping|\?filter_path=error,status,\*\.aliases)",
+        "GET": rf"/{unique_name}(/_mapping|\?filter_path=error,status,[a-z_*.,]+)",
         "PUT": rf"/{unique_name}(/_mapping)?",
         "POST": rf"/{unique_name}/_bulk\?filter_path=[a-z_*.,]+&timeout=\d+ms",
     }

@@ -87,5 +87,5 @@ def test_mapping_that_the_user_may_not_read_is_named(opensearch, unique_name):
         task.put(record(0, {"n": 1, "secret": "s1"}, key="k", topic=unique_name))
         task.complete()
         task.close()
-    assert [note for note in task.notes.sentences if f"refused GET /{unique_name}/_mapping (403)" in note]
+    assert [note for note in task.notes.sentences if f"refused GET /{unique_name} (403)" in note]
     assert found(opensearch, unique_name, "s1") == 1

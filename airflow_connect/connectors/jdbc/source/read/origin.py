@@ -14,6 +14,8 @@ only if there are rows at or below the offset. What follows depends on how sure 
   rows that were moved there were copied before.
 - A sequence of PostgreSQL that gives numbers at or below the offset: mode incrementing would not find these rows, so it
   fails. `set_back.py` looks at sequences only if the largest number is below the offset.
+- A table of PostgreSQL behind a query has another oid: a note with the number of rows of the query at or below the
+  offset. A table that is joined may be rebuilt every day, so it must not stop the connector.
 - Another address, server, query or column: a note with the numbers. A database that moves takes its rows along, and a
   failover to another host must not stop a connector. PostgreSQL with the same system identifier is the same server.
 """
@@ -27,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.connectors.jdbc.source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc.source.offsets.positions import QUERY, Position
 from airflow_connect.connectors.jdbc.source.read.identities import VIEW, Counter, hashed, identities, parts_named, place
+from airflow_connect.connectors.jdbc.source.read.unseen import tables_behind
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.counting import agreeing, format_count, plural
 from airflow_connect.errors import ConfigError, OffsetError, StateError
@@ -43,6 +46,13 @@ _AUTO = "the column that the database numbers"
 _LOADING = "complete ranges of an unfinished first copy"
 _LAST, _PARTS = 3, 4
 """Where what is known of a table has the last number of a sequence, and its partitions."""
+_BEHIND = "behind the query: "
+"""Begins the name of a table behind the query, among the tables of the document."""
+_AGAIN_BEHIND = (
+    "Since the last run, tables behind the query were dropped and created again ({tables}). Its rows at or below the"
+    " offset are taken as copied, and are not copied now. If they are not those that were copied before, delete or set"
+    " the offset"
+)
 _ADDED = (
     "Since the last run, partitions, or tables that inherit, were added that have rows at or below the offset. Rows"
     " that were moved there were copied before; others are not copied: delete or set the offsets to copy them"
@@ -104,6 +114,8 @@ class Origin:
         self._changes = [] if self._before is None else self._changes_since(self._before)
         self._has_moved = self._before is not None and self._is_elsewhere(self._before)
         self._now: dict[str, list[str]] = {}
+        is_behind = reading.name == "postgresql" and not tables and bool(config.query)
+        self._behind = tables_behind(reading, None) if is_behind else {}
         self._moves: dict[str, tuple[Sequence[str], Position]] = {}
         self._checked: dict[str, list[str]] = {}
         self._told: dict[str, list[str]] = {}
@@ -127,7 +139,10 @@ class Origin:
         if before is not None and (is_loading or position != Position()):
             changes = [*self._changes, *_changed_columns(before[1:3], now[1:3])]
             is_other = not self._has_moved and "" not in (before[0], now[0]) and before[0] != now[0]
-            rows = self._rows_up_to(table, position, is_loading) if changes or is_other else ""
+            again = self._made_again_behind(table)
+            rows = self._rows_up_to(table, position, is_loading) if changes or is_other or again else ""
+            if rows and again:
+                self._told.setdefault(_AGAIN_BEHIND.format(tables=", ".join(again)), []).append(f"{key}: {rows}")
             if rows and is_other:
                 self._name_other(key, rows, is_view=now[0].startswith(VIEW))
             if rows and changes:
@@ -152,6 +167,8 @@ class Origin:
             before, position = self._moves[key]
             _look_at_numbers(key, before, self._now[key][_LAST:], position)
         self._checked[key] = self._now[key]
+        if table is None:
+            self._checked |= {f"{_BEHIND}{name}": [oid, "", "", "", ""] for name, oid in self._behind.items()}
 
     @property
     def is_urgent(self) -> bool:
@@ -202,6 +219,15 @@ class Origin:
         else:
             raise _made_again(key, rows)
         self._told.setdefault(what, []).append(f"{key}: {rows}")
+
+    def _made_again_behind(self, table: TableId | None) -> list[str]:
+        """The tables of PostgreSQL behind the query that are others than at the last run."""
+        if table is not None or self._before is None or self._has_moved:
+            return []
+        known = self._before.tables
+        return [str(name) for name, oid in self._behind.items() if known.get(f"{_BEHIND}{name}", [oid])[0] != oid][
+            :_SHOWN
+        ]
 
     def _numbers(self, table: TableId | None, key: str) -> tuple[str, str]:
         """The last number that a sequence gave to the tracked column, and the oids of partitions, with commas."""

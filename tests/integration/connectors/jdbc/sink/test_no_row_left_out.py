@@ -61,6 +61,18 @@ def test_row_of_two_is_not_taken_for_those_of_two_records(database):
     assert notes[1].startswith("1 record was written to more than one row of") and "no unique key" in notes[1]
 
 
+@pytest.mark.parametrize("mode", ["insert", "update"])
+def test_delete_of_two_rows_is_not_taken_for_those_of_two_records(database, mode):
+    database.execute("CREATE TABLE orders (n BIGINT, note VARCHAR(20))", "INSERT INTO orders VALUES (1, 'a'), (1, 'b')")
+    config = {"insert_mode": mode, "pk_mode": "record_key", "pk_fields": "n", "delete_enabled": "true"}
+    rows = records(None, None, keys=[1, 2], key_schema=s.INT64)
+    written, filtered, notes = told(SinkRun(database, **config).open(), rows)
+    assert (written, filtered) == (2, 0)
+    assert database.rows("SELECT * FROM orders") == []
+    assert notes[0].startswith("1 record was without value, and deleted more than one row of orders")
+    assert notes[1].startswith("1 record was without value, and deleted no row of orders")
+
+
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
 def test_updates_without_a_row_are_counted_once_if_the_answer_to_commit_is_lost(request, kind):
     database = request.getfixturevalue(f"{kind}_database")

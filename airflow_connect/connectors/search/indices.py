@@ -1,0 +1,139 @@
+"""The indices behind a target: whether they stay the same, and what they do to documents without an error.
+
+A server creates an index again when a document comes for one that was deleted, and says nothing. The id of an index
+(`index.uuid`) tells. The connector keeps it from run to run, `{"v": 1, "indices": {target: id}}`, so that an index that
+was deleted between two runs is named also if a run that failed has created it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.sink_state import StateAfter
+from airflow_connect.connectors.search import keys
+from airflow_connect.connectors.search.keys import SearchKeys as Keys
+
+if TYPE_CHECKING:
+    from airflow_connect.api.sink_state import CopiedRun
+    from airflow_connect.connectors.search.client import Answer
+
+INDICES = "indices"
+"""Member of what a task returns for its first partition: the id of each index that is a target itself."""
+CREATED = "created"
+"""Member of the same: targets that the task has created, and named."""
+LOOK = "?filter_path=error,status,*.settings.index.uuid,*.settings.index.mapping.ignore_malformed,*.mappings"
+"""Options of a request that shows a target, of whose answer `Indices` is made."""
+UNSEEN = "So the run cannot see whether it is deleted meanwhile, nor whether its mapping ignores values."
+UNSEEN_UPSERTS = (
+    f"{UNSEEN} If the mapping has _source.excludes or _source.includes, an update loses fields that _source does not"
+    " keep."
+)
+_VERSION = 1
+_SHOWN = 3
+_IGNORES = "ignore_malformed"
+
+
+@dataclass(frozen=True, slots=True)
+class Indices:
+    """The indices of a target.
+
+    Attributes:
+        ids: of each index, by its name.
+        ignoring: what of each index ignores values that do not fit, by its name.
+        lacking: what of each index leaves fields out of `_source`, by its name.
+    """
+
+    ids: Mapping[str, str]
+    ignoring: Mapping[str, list[str]]
+    lacking: Mapping[str, list[str]]
+
+    @classmethod
+    def of(cls, answer: Answer) -> Indices:
+        """From the answer to a request with `LOOK`."""
+        found = answer.body if answer.is_success and isinstance(answer.body, dict) else {}
+        ids, ignoring, lacking = {}, {}, {}
+        for name, index in sorted(found.items()):
+            settings = index.get("settings", {}).get("index", {})
+            ids[name] = str(settings.get("uuid", ""))
+            whole = [f"index.mapping.{_IGNORES}"] if _is_set(settings.get("mapping", {}).get(_IGNORES)) else []
+            if ignores := [*whole, *_ignoring_fields(index.get("mappings", {}), "")]:
+                ignoring[name] = ignores
+            source = index.get("mappings", {}).get("_source", {})
+            parts = [f"_source.{key} ({', '.join(source[key])})" for key in ("excludes", "includes") if source.get(key)]
+            if parts:
+                lacking[name] = parts
+        return cls(ids, ignoring, lacking)
+
+    def is_gone(self, now: Indices) -> bool:
+        """Whether none of the indices is there any more."""
+        return bool(self.ids) and not set(self.ids.values()) & set(now.ids.values())
+
+    def notes(self, target: str, *, has_keys: bool, upserts: bool) -> Iterator[str]:
+        """Sentences for the report.
+
+        Args:
+            target: whose indices these are.
+            has_keys: whether ids of documents are keys.
+            upserts: whether documents are made of records and of what the index keeps.
+        """
+        for index, parts in self.lacking.items() if upserts else ():
+            yield (
+                f"The mapping of {index} has {' and '.join(parts)}. With {Keys.upserts}={keys.UPSERT}, the server"
+                " makes the new document of what _source keeps and of the record: a field that it does not keep is"
+                " lost from the index with each record that does not have it. Keep the whole _source, or send all"
+                " fields with each record."
+            )
+        if has_keys and len(self.ids) > 1:
+            yield (
+                f"{target} has {len(self.ids)} indices, and the server writes to one of them only. It does not know"
+                " which keys the others have: a record whose key is there becomes a second document, and a deletion"
+                " leaves the one that is there. Write keys to an index instead, or remove older documents yourself."
+            )
+        for index, ignoring in self.ignoring.items():
+            shown = ", ".join(ignoring[:_SHOWN]) + (f" and {len(ignoring) - _SHOWN} more" if ignoring[_SHOWN:] else "")
+            yield (
+                f"The index {index} has {_IGNORES} ({shown}): a document with a value that does not fit counts as"
+                " written, but no search finds it by this value. The field _ignored of the document names it."
+            )
+
+
+def _is_set(value: Any) -> bool:
+    return str(value).lower() == "true"
+
+
+def _ignoring_fields(mapping: Any, place: str) -> Iterator[str]:
+    """Names of fields, and of dynamic templates, that ignore values that do not fit."""
+    if not isinstance(mapping, dict):
+        return
+    if _is_set(mapping.get(_IGNORES)) and place:
+        yield place
+    for part in ("properties", "fields"):
+        for name, inner in mapping.get(part, {}).items():
+            yield from _ignoring_fields(inner, f"{place}.{name}" if place else name)
+    for template in mapping.get("dynamic_templates", ()):
+        for name, inner in template.items():
+            if _is_set(inner.get("mapping", {}).get(_IGNORES)):
+                yield f"dynamic template {name}"
+
+
+def state_after(run: CopiedRun) -> StateAfter:
+    """The ids of the indices that were written, and notes about those that are others than before."""
+    kept = run.planned.kept.get(INDICES)
+    known = dict(kept) if run.planned.kept.get("v") == _VERSION and isinstance(kept, Mapping) else {}
+    now: dict[str, str] = {}
+    created: set[str] = set()
+    for report in run.reports:
+        now |= report.details.get(INDICES, {})
+        created.update(report.details.get(CREATED, ()))
+    later = next((f"{r.range.topic_partition} from offset {r.range.start}" for r in run.reports if r.range.start), "")
+    notes = [
+        f"{name} is another index than the one that the last run has written: it was deleted and created again. This"
+        f" run writes {later} on. Unless they were put there in another way, such as from a snapshot, the records"
+        " before are not in it: set the offsets of the connector back, to write them again."
+        for name, index in sorted(now.items())
+        if later and name not in created and known.get(name, index) != index
+    ]
+    known |= now
+    return StateAfter(kept={"v": _VERSION, INDICES: known} if known else {}, notes=notes)

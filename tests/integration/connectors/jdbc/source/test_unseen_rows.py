@@ -1,0 +1,108 @@
+"""Rows that PostgreSQL does not show to a run, and tables behind a query that are others than before, are named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.support.copies.jdbc_source import Copies
+from tests.support.servers.databases import Database
+
+pytestmark = pytest.mark.integration
+ORDERS = "CREATE TABLE orders (id int PRIMARY KEY, changed timestamptz NOT NULL DEFAULT now())"
+INCREMENTING = {"mode": "incrementing", "incrementing.column.name": "id"}
+TIMESTAMP = {"mode": "timestamp", "timestamp.column.name": "changed"}
+
+
+@contextmanager
+def open_transaction(database: Database, *statements: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(database.url.replace("+psycopg", "")) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+        yield connection
+
+
+def named(notes: list[str], words: str) -> list[str]:
+    return [note for note in notes if words in note]
+
+
+@pytest.mark.parametrize("what", ["table", "query", "view"])
+@pytest.mark.parametrize("mode", [INCREMENTING, TIMESTAMP], ids=["incrementing", "timestamp"])
+def test_open_transactions_whose_rows_come_too_late_are_named(postgresql_database, mode, what):
+    database = postgresql_database
+    database.execute(ORDERS, "CREATE VIEW seen AS SELECT * FROM orders", "INSERT INTO orders VALUES (5, '2026-01-01')")
+    chosen = {
+        "table": {"table.whitelist": "orders"},
+        "query": {"query": "SELECT * FROM orders"},
+        "view": {"table.whitelist": "seen", "table.types": "VIEW", "validate.non.null": "false"},
+    }[what]
+    runs = Copies({"connection.url": database.jdbc_url, **mode, **chosen})
+    with open_transaction(database, "INSERT INTO orders VALUES (4, '2025-12-31')"):
+        run = runs.run()
+    assert run.ids() == [5]
+    (note,) = named(run.notes, "open transactions")
+    assert "had written to" in note
+    assert ".public.orders (1 transaction)" in note
+    database.execute("INSERT INTO orders VALUES (6, '2026-01-02')")
+    run = runs.run()
+    assert run.ids() == [6]  # Row 4 is not found.
+    assert named(run.notes, "open transactions") == []
+
+
+@pytest.mark.parametrize("more", [{}, {"timestamp.lookback.ms": "86400000"}, {"timestamp.delay.interval.ms": "60000"}])
+def test_open_transactions_whose_rows_are_found_need_no_note(postgresql_database, more):
+    database = postgresql_database
+    database.execute(ORDERS, "INSERT INTO orders VALUES (5, '2026-01-01')")
+    mode = {**TIMESTAMP, **more} if more else INCREMENTING
+    runs = Copies({"connection.url": database.jdbc_url, **mode})
+    statement = "INSERT INTO orders VALUES (6)" if more else "SELECT * FROM orders FOR UPDATE"
+    with open_transaction(database, statement):
+        run = runs.run()
+    assert run.ids() == [5]
+    assert named(run.notes, "open transactions") == []
+
+
+@pytest.mark.parametrize("what", ["table", "query", "view"])
+def test_rows_that_policies_hide_are_named(postgresql_database, unique_name, what):
+    database, user = postgresql_database, unique_name.replace("-", "_")
+    database.execute(
+        ORDERS,
+        "INSERT INTO orders VALUES (1), (2)",
+        "ALTER TABLE orders ENABLE ROW LEVEL SECURITY",
+        "CREATE POLICY p ON orders USING (id < 2)",
+        "CREATE VIEW seen WITH (security_invoker = true) AS SELECT * FROM orders",
+        f"CREATE ROLE {user} LOGIN",
+        f"GRANT SELECT ON orders, seen TO {user}",
+    )
+    url = database.jdbc_url.replace("user=postgres", f"user={user}")
+    chosen = {
+        "table": {"table.whitelist": "orders"},
+        "query": {"query": "SELECT * FROM orders"},
+        "view": {"table.whitelist": "seen", "table.types": "VIEW"},
+    }[what]
+    run = Copies({"connection.url": url, "mode": "bulk", **chosen}).run()
+    assert run.ids() == [1]
+    assert len(named(run.notes, "Row level security is active")) == 1
+    assert named(Copies({"connection.url": database.jdbc_url, "mode": "bulk", **chosen}).run().notes, "security") == []
+    database.execute("DROP VIEW seen", "DROP TABLE orders", f"DROP ROLE {user}")
+
+
+def test_table_behind_a_query_that_was_made_again_is_named(postgresql_database):
+    database = postgresql_database
+    database.execute(ORDERS, "CREATE TABLE kinds (id int)", "INSERT INTO orders VALUES (1), (2)")
+    query = "SELECT o.* FROM orders o LEFT JOIN kinds k ON k.id = o.id"
+    runs = Copies({"connection.url": database.jdbc_url, **INCREMENTING, "query": query})
+    assert runs.run().ids() == [1, 2]
+    database.execute("TRUNCATE kinds")
+    assert named(runs.run().notes, "behind the query") == []
+    database.execute("DROP TABLE orders", ORDERS, "INSERT INTO orders VALUES (1), (3)")
+    run = runs.run()
+    assert run.ids() == [3]
+    (note,) = named(run.notes, "tables behind the query were dropped and created again")
+    assert ".public.orders)" in note
+    assert note.endswith("query: 1 row.")
+    assert named(runs.run().notes, "behind the query") == []

@@ -1,0 +1,99 @@
+"""An index that is deleted, during a run or between two, and targets that change or hide documents, are named."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_connect.errors import SearchError
+from tests.support.copies.jdbc_sink_tasks import record
+from tests.support.copies.search_sink import SearchTask, documents, search_sink
+
+pytestmark = pytest.mark.integration
+
+NO_REPLICAS = {"number_of_replicas": 0}
+
+
+def created(server, name, **mapping):
+    body = {"settings": NO_REPLICAS, **({"mappings": mapping} if mapping else {})}
+    assert server.request("PUT", f"/{name}", body)[0] == 200
+
+
+def notes(server, topic, *values, **config):
+    runner = SearchTask(server.url, topic, **config).open()
+    for offset, value in enumerate(values):
+        runner.put(record(offset, value, key=f"k{offset}", topic=topic))
+    runner.complete()
+    runner.close()
+    return list(runner.notes.sentences)
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_index_that_is_deleted_during_a_run_fails_it(opensearch, unique_name, comes_back):
+    """The server creates it again for the next document, and says nothing: the first one counted as written."""
+    runner = SearchTask(opensearch.url, unique_name, batch_size="1", max_in_flight_requests="1").open()
+    runner.put(record(0, {"v": 0}, key="a", topic=unique_name))
+    runner.deliver()
+    runner._task.flush()
+    assert opensearch.request("DELETE", f"/{unique_name}")[0] == 200
+    if comes_back:
+        runner.put(record(1, {"v": 1}, key="b", topic=unique_name))
+    with pytest.raises(SearchError, match="was deleted while this task wrote to it") as caught:
+        runner.complete()
+    runner.abort()
+    assert caught.value.code == "search.deleted"
+    assert documents(opensearch, unique_name) == ({"b": {"v": 1}} if comes_back else {})
+
+
+def test_index_that_was_deleted_between_runs_is_named_if_the_run_that_created_it_has_failed(
+    kafka, opensearch, make_topic, produce
+):
+    topic = make_topic(partitions=1)
+    produce(topic, [(0, None, '{"v": 1}')])
+    sink = search_sink(kafka, opensearch, topic)
+    sink.config |= {"external.resource.usage": None, "topic.to.external.resource.mapping": None}
+
+    def others(report):
+        return [note for note in report.notes if "is another index than the one" in note]
+
+    assert others(sink.run()) == []
+    produce(topic, [(0, None, '{"v": 2}')])
+    assert others(sink.run()) == []
+    assert opensearch.request("DELETE", f"/{topic}")[0] == 200
+    produce(topic, [(0, None, '{"v": 3}'), (0, None, '{"v": "a text"}')])
+    assert sink.try_run().status == "failed"
+    (note,) = others(sink.run(behavior_on_malformed_documents="ignore"))
+    assert note.startswith(topic) and f"This run writes {topic}-0 from offset 2 on" in note
+    assert documents(opensearch, topic) == {f"{topic}+0+2": {"v": 3}}
+    produce(topic, [(0, None, '{"v": 4}')])
+    assert others(sink.run()) == []
+
+
+@pytest.mark.parametrize("ids", ["true", "false"], ids=["offsets", "keys"])
+def test_alias_whose_keys_may_be_in_another_index_is_named(opensearch, unique_name, ids):
+    """The server knows the ids of the index to which it writes only."""
+    for n in (1, 2):
+        created(opensearch, f"{unique_name}-{n}")
+    assert opensearch.request("PUT", f"/{unique_name}-1/_doc/k0", {"v": "old"})[0] == 201
+    parts = [{"index": f"{unique_name}-{n}", "alias": unique_name, "is_write_index": n == 2} for n in (1, 2)]
+    assert opensearch.request("POST", "/_aliases", {"actions": [{"add": part} for part in parts]})[0] == 200
+    said = notes(opensearch, unique_name, {"v": "new"}, key_ignore=ids)
+    assert len(said) == (1 if ids == "false" else 0)
+    assert all(
+        note.startswith(f"{unique_name} has 2 indices, and the server writes to one of them only") for note in said
+    )
+    assert len(documents(opensearch, f"{unique_name}-1")) == len(documents(opensearch, f"{unique_name}-2")) == 1
+
+
+def test_fields_that_ignore_values_are_named(opensearch, unique_name):
+    """A document counts as written, and no search finds it by the value."""
+    inner = {"properties": {"m": {"type": "long", "ignore_malformed": True}, "o": {"type": "long"}}}
+    text = {"type": "text", "fields": {"number": {"type": "double", "ignore_malformed": "true"}}}
+    template = {"longs": {"match_mapping_type": "long", "mapping": {"type": "long", "ignore_malformed": True}}}
+    created(opensearch, unique_name, properties={"a": inner, "t": text}, dynamic_templates=[template])
+    (note,) = notes(opensearch, unique_name, {"a": {"m": "no number"}})
+    assert f"The index {unique_name} has ignore_malformed (a.m, t.number, dynamic template longs)" in note
+
+    whole = {"settings": {**NO_REPLICAS, "index.mapping.ignore_malformed": True}}
+    assert opensearch.request("PUT", f"/{unique_name}-whole", whole)[0] == 200
+    (note,) = notes(opensearch, f"{unique_name}-whole", {"v": 1})
+    assert "has ignore_malformed (index.mapping.ignore_malformed)" in note
