@@ -369,7 +369,7 @@ class RestoreConnector(SourceConnector):
         for chain in chains:
             by_topic.setdefault(chain.topic, []).append(chain)
         originals = self._documents.facts_of(by_topic)
-        for note in self._documents.notes:
+        for note in (*self._documents.notes, *self._documents.lacks(backup.chains, by_topic)):
             self.context.note(note)
         found: dict[str, Wanted] = {}
         for topic, its in by_topic.items():

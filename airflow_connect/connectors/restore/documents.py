@@ -1,7 +1,8 @@
 """What the sink has written beside a backup: for each of its runs the settings of topics and the offsets of groups.
 
 Written by `airflow_connect.connectors.files.shared.publishing.backup_document`; the newest document that names a topic
-counts, because several sinks may write to one place. One that cannot be read does not keep records from being restored: it is named, and an older one is used.
+counts, because several sinks may write to one place. One that cannot be read does not keep records from being restored:
+it is named, and an older one is used.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_connect.api.cluster_facts import TopicFacts
+from airflow_connect.api.coverage import Coverage
+from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.connectors.restore.backup import BackupFile
 from airflow_connect.connectors.restore.read.opening import Store
-from airflow_connect.counting import plural
+from airflow_connect.counting import names, plural
 from airflow_connect.errors import DataError
 from airflow_connect.registry.client import SchemaText, schema_of_json
 
 VERSION = 1
+MOST_GAPS = 3
 MOST_READ = 50
 """Documents that are looked through for a topic: it may have been deleted before the last runs."""
 
@@ -34,6 +38,7 @@ class RunDocument:
         groups: for each consumer group its offsets: topic, partition, offset, metadata.
         schemas: by id.
         schema_ids: for each topic those that its records contain, as far as the registry knew them.
+        coverage: the offsets that runs of the sink have copied until then.
     """
 
     name: str
@@ -42,6 +47,7 @@ class RunDocument:
     groups: Mapping[str, Sequence[tuple[str, int, int, str]]] = field(default_factory=dict)
     schemas: Mapping[int, SchemaText] = field(default_factory=dict)
     schema_ids: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    coverage: Coverage = field(default_factory=Coverage)
 
     @classmethod
     def read(cls, name: str, data: bytes) -> RunDocument:
@@ -69,6 +75,7 @@ class RunDocument:
                     topic: sorted({number for ids in one["schema_ids"].values() for number in ids or ()})
                     for topic, one in found["topics"].items()
                 },
+                coverage=Coverage.of(found),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"it has not the form of such a document: {error}") from error
@@ -77,6 +84,10 @@ class RunDocument:
 def _facts(found: Mapping[str, Any]) -> TopicFacts:
     settings = {str(name): str(value) for name, value in found["settings"].items()}
     return TopicFacts(str(found["id"]), int(found["partitions"]), int(found["replication_factor"]), settings)
+
+
+def _shown(gaps: Sequence[tuple[int, int]]) -> str:
+    return names([f"{start} to {end - 1}" for start, end in gaps], MOST_GAPS)
 
 
 class Documents:
@@ -141,6 +152,42 @@ class Documents:
             for one in document.schema_ids.get(topic, ())
             if one in document.schemas
         }
+
+    def lacks(self, chains: Mapping[TopicPartition, Sequence[BackupFile]], topics: Collection[str]) -> list[str]:
+        """Sentences about what runs have not copied, and about files that they have written and that are gone.
+
+        Args:
+            chains: the files that were listed.
+            topics: that are restored.
+        """
+        covered = self._coverage(topics)
+        found = []
+        if gaps := [f"{tp} {_shown(one.gaps)}" for tp, one in sorted(covered.items()) if one.gaps]:
+            found.append(f"No run of the backup has copied these offsets, so they are not restored: {names(gaps)}.")
+        missing = [
+            f"{tp} has {plural(there, 'file')}, and {one.files} were written"
+            for tp, one in sorted(covered.items())
+            if one.files is not None and (there := len(chains.get(tp, ()))) < one.files
+        ]
+        if missing:
+            found.append(f"Files of the backup are gone, and what they held is not restored: {names(missing)}.")
+        return found
+
+    def _coverage(self, topics: Collection[str]) -> Coverage:
+        """What the connectors that write to this place have copied: the newest document of each tells it."""
+        found, seen = Coverage(), set()
+        current = {topic: document.topics[topic].topic_id for topic, document in self.of_topics(topics).items()}
+        for number, document in enumerate(self):
+            if (connector := document.name.rpartition("/")[0]) not in seen:
+                seen.add(connector)
+                of_topics = {tp: one for tp, one in document.coverage.items() if tp.topic in current}
+                same = {
+                    tp: one for tp, one in of_topics.items() if document.topics[tp.topic].topic_id == current[tp.topic]
+                }
+                found = found.and_also(same)
+            if number + 1 >= max(MOST_READ, self._connectors):
+                break
+        return found
 
     def _read_next(self) -> None:
         file = self._files[self._next]

@@ -224,7 +224,7 @@ class StorageSinkConnector(StagingSinkConnector):
             step = keeper.advance(known.time.without(planned.again), seen)
         schemas = schemas_between_runs.after(known.value_schemas, began.schemas_before, run.reports)
         is_backup = self._open(self.config).backups is not None
-        coverage = known.coverage.after(run.reports if is_backup else ())
+        coverage = known.coverage.after(run.reports, run.files) if is_backup else known.coverage
         return StateAfter(
             KeptState(step.progress, schemas, schema_ids_of(known.schema_ids, run.reports), coverage).to_json(),
             tuple(directory.to_json() for directory in step.complete),

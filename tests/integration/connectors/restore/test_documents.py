@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_connect.kafka.admin.cluster_facts import AskedCluster
+from airflow_connect.runtime.driver.kinds import kind_of
 from tests.integration.connectors.files.s3.objects import PARQUET_FORMAT
 from tests.integration.registry.conftest import Registry
 from tests.support.copies.backups import TIME_MS, record, write_file
@@ -38,6 +39,31 @@ def test_topic_is_created_like_its_original(kafka: Any, make_topic: Any, produce
     (note,) = (note for note in report.notes if note.startswith(f"Created {target}"))
     assert note.endswith("settings` sets retention.ms=3600000, cleanup.policy=compact when all is restored.")
     assert not [note for note in report.notes if "with other names" in note or "+runs" in note]
+
+
+def test_offsets_that_no_run_has_copied_and_files_that_are_gone_are_told(
+    make_topic: Any, produce: Any, make_sink: Any
+) -> None:
+    topic = make_topic(2)
+    sink = make_sink(topic, **{"store.kafka.records": "true", "format.class": PARQUET_FORMAT, "flush.size": "2"})
+    produce(topic, [(0, b"k", b"%d" % n, TIME_MS, []) for n in range(4)] + [(1, b"k", b"x", TIME_MS, [])])
+    sink.run()
+    produce(topic, [(0, b"k", b"%d" % n, TIME_MS, []) for n in range(4, 10)])
+    sink.set_offsets({0: 7})
+    sink.run()
+    gone = next(key for key in sink.keys() if f"{topic}+0+0000000002." in key)  # noqa: SIM118 (a sink is no dict)
+    sink.s3.client().delete_object(Bucket=sink.bucket, Key=gone)
+    restore = restore_of(sink, f"{topic}-restored")
+
+    planned = [note for note in kind_of(restore.spec()).plan().notes if "not restored" in note]
+    report = restore.run()
+
+    assert planned == [
+        f"No run of the backup has copied these offsets, so they are not restored: {topic}-0 4 to 6.",
+        f"Files of the backup are gone, and what they held is not restored: {topic}-0 has 3 files, and 4 were written.",
+    ]
+    assert [note for note in report.notes if "not restored" in note] == planned
+    assert [one.value for one in stored(restore.bootstrap, restore.target)] == [b"0", b"1", b"7", b"8", b"9", b"x"]
 
 
 def test_newest_document_that_can_be_read_counts(kafka: Any, tmp_path: Path, unique_name: str) -> None:

@@ -51,6 +51,6 @@ def test_ids_of_schemas_are_kept_in_version_2() -> None:
 def test_offsets_that_were_copied_are_kept_in_version_3() -> None:
     report = PartitionReport(OffsetRange("t", 0, 5, 9), 9, 9, 4, 3, filtered=1)
     kept = KeptState(coverage=Coverage().after([report]))
-    assert kept.to_json() == {"v": 3, "coverage": {"t": {"0": {"ranges": [[5, 9]], "left_out": 1}}}}
+    assert kept.to_json() == {"v": 3, "coverage": {"t": {"0": {"ranges": [[5, 9]], "left_out": 1, "files": 0}}}}
     assert KeptState.from_json(kept.to_json()) == kept
     assert kept.without_topics_of(PlannedRun(gone=frozenset({"t"}))).to_json() == {}
