@@ -1,4 +1,4 @@
-"""The charts of a connector in Chromium: over runs with failed records, several tasks, and records that wait."""
+"""The page of a connector in Chromium: charts of runs with failed records and several tasks, and what a backup holds."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from playwright.sync_api import Page, expect
 
 from airflow_connect.documents.run import RunReport
@@ -24,7 +25,7 @@ from tests.support.copies.showcase import Showcase
 pytestmark = [pytest.mark.integration, pytest.mark.budget(25)]  # runs, and a browser that draws on a busy machine
 
 OWN_CONN_ID = "connect_charts"
-OFTEN, SELDOM = "payments", "refunds"
+OFTEN, SELDOM, BACKUP = "payments", "refunds", "cluster-backup"
 HOUR_MS = 3_600_000
 RUNS = 13
 REASONS = (
@@ -40,9 +41,9 @@ def own(kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showcase]:
     from tests.support.kafka_data import TopicProducer, create_topic
 
     name = f"charts-{uuid.uuid4().hex[:8]}"
-    topics = {connector: f"{name}-{connector}" for connector in (OFTEN, SELDOM)}
-    for topic in topics.values():
-        create_topic(kafka.bootstrap, topic, 1)
+    topics = {connector: f"{name}-{connector}" for connector in (OFTEN, SELDOM, BACKUP)}
+    for connector, topic in topics.items():
+        create_topic(kafka.bootstrap, topic, 2 if connector == BACKUP else 1)
     folder = tmp_path_factory.mktemp("charts")
     made = Showcase(kafka.bootstrap, name, folder, TopicProducer(kafka.bootstrap), topics)
     for connector in topics:
@@ -51,6 +52,7 @@ def own(kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showcase]:
     made.produce(topics[OFTEN], [(0, None, b"{}", now_ms - 2 * HOUR_MS, [])] * 40)
     made.add(SELDOM, 30, partitions=1)
     assert made.run(SELDOM, made.config(SELDOM)).status == "done"
+    back_up_with_a_gap(made)
     settings = made.settings.worker
     topic = runs_topic.find(admin_client(made.settings.admin), settings.runs_topic)
     assert topic is not None
@@ -65,6 +67,19 @@ def own(kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showcase]:
         patch.setenv(f"AIRFLOW_CONN_{OWN_CONN_ID.upper()}", json.dumps(connection))
         patch.setenv("AIRFLOW__AIRFLOW_CONNECT__WORKER_CONN_IDS", f"{CONN_ID}, {OWN_CONN_ID}")
         yield made
+
+
+def back_up_with_a_gap(made: Showcase) -> None:
+    """Two runs of a backup; between them, somebody sets the offset of partition 1 forward."""
+    config = made.config(BACKUP, store_kafka_records="true", format_class="ParquetFormat")
+    made.herder.put_config(BACKUP, config)
+    made.add(BACKUP, 30, partitions=2)
+    assert made.run(BACKUP, config).status == "done"
+    made.add(BACKUP, 50, partitions=2)
+    group, place = f"connect-{BACKUP}", TopicPartition(made.topics[BACKUP], 1, 25)
+    admin = admin_client(made.settings.admin)
+    admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, [place])])[group].result(10)
+    assert made.run(BACKUP, config).status == "done"
 
 
 def report_of(number: int, at_ms: int) -> RunReport:
@@ -116,6 +131,22 @@ def test_charts_of_age_reasons_and_skew_have_no_barrier_and_fit(
         page.mouse.move(0, 0)
         page.locator(".plots").screenshot(path=Path(IMAGES) / f"pages-charts-{scheme}-{width}.png")
         page.screenshot(path=Path(IMAGES) / f"charts-all-{scheme}-{width}.png", full_page=True)
+
+
+def test_page_of_a_backup_shows_offsets_and_gaps(own: Showcase, open_page: OpenPage) -> None:
+    page = opened(open_page, BACKUP)
+    section = page.locator("section", has=page.get_by_role("heading", name="What the backup holds"))
+    rows = section.locator("tbody tr").all_inner_texts()
+    topic = own.topics[BACKUP]
+    assert [row.split("\t") for row in rows] == [
+        [f"{topic}-1", "0", "40", "1 gap of 10 offsets: 15 to 24", "0"],
+        [f"{topic}-0", "0", "40", "none", "0"],
+    ]
+    assert page.evaluate(_WIDER, 1280) == []
+    if IMAGES:
+        section.screenshot(path=Path(IMAGES) / "pages-backup-light-1280.png")
+    seldom = opened(open_page, SELDOM)
+    assert seldom.get_by_role("heading", name="What the backup holds").count() == 0
 
 
 def test_a_connector_with_one_run_has_no_empty_chart(own: Showcase, open_page: OpenPage) -> None:
