@@ -87,12 +87,14 @@ class Listing:
         documents: that sinks have written beside the records, one for each of their runs.
         others: files with other names.
         shown: some of them.
+        directories: first parts of their names, which are topics in a backup.
         unfinished: temporary files of sinks.
     """
 
     documents: list[BackupFile] = field(default_factory=list)
     others: int = 0
     shown: list[str] = field(default_factory=list)
+    directories: set[str] = field(default_factory=set)
     unfinished: int = 0
 
     def pass_over(self, found: FoundFile, root: str) -> None:
@@ -105,6 +107,7 @@ class Listing:
             self.documents.append(file)
         else:
             self.others += 1
+            self.directories.add(name.partition("/")[0])
             if len(self.shown) < SHOWN:
                 self.shown.append(found.name)
 

@@ -228,11 +228,12 @@ class RestoreConnector(SourceConnector):
             ConfigError: the backup holds nothing of a topic.
         """
         found = {tp.topic for tp in (*backup.chains, *known)}
-        self._empty = {
-            topic: facts for topic, facts in self._documents.newest().items() if self._is_empty(topic, found)
-        }
+        empty = {topic: facts for topic, facts in self._documents.newest().items() if self._is_empty(topic, found)}
+        # A topic with files of which none can be read is not one without a record.
+        unread = empty.keys() & backup.directories
+        self._empty = {topic: facts for topic, facts in empty.items() if topic not in unread}
         found |= self._empty.keys()
-        missing = sorted(set(self._typed.topics) - found)
+        missing = sorted({*self._typed.topics, *unread} - found)
         if missing or not found:
             what = f"of topic {names(missing)}" if missing else "that could be restored"
             others = f" It has {plural(backup.others, 'file')} with other names." if backup.others else ""

@@ -40,6 +40,7 @@ class Progress:
         topic_id: its id.
         run: that has written this.
         later: settings that the topic gets when all is restored, see `remembered`.
+        begin: offset from which on records were restored; -1: none was, or it is unknown.
     """
 
     position: int
@@ -53,6 +54,7 @@ class Progress:
     topic_id: str = ""
     run: str = ""
     later: str = ""
+    begin: int = -1
 
     def to_offset(self) -> dict[str, Any]:
         """The source offset."""
@@ -70,7 +72,7 @@ class Progress:
             OffsetError: it has another form.
         """
         kinds = {one.name: int if one.type == "int" else str for one in fields(cls)}
-        offset = {"later": "", **offset}  # offsets of the first builds do not have it
+        offset = {"later": "", "begin": -1, **offset}  # offsets of the first builds do not have them
         is_right = set(offset) == set(kinds) and all(type(offset[name]) is kind for name, kind in kinds.items())
         if not is_right or not 0 <= offset["first_open"] <= offset["position"]:
             raise OffsetError(

@@ -70,6 +70,7 @@ class _Place:
         is_at_end: whether the point is reached up to which it is restored.
         is_before_start: whether the point in time is still to come from which on it is restored.
         passed_over: records before that point.
+        begin: offset from which on the chain is restored.
     """
 
     def __init__(self, chain: Chain, reader: FileReader) -> None:
@@ -80,6 +81,7 @@ class _Place:
         self.largest_hole = (0, 0)
         self.is_at_end = self.is_before_start = False
         self.passed_over = 0
+        self.begin = chain.progress.begin if chain.progress.passed else chain.progress.position
 
     def within(self, piece: Piece, position: int) -> Progress:
         """The progress when only a part of a piece is restored, up to `position`."""
@@ -125,6 +127,7 @@ class RestoreTask(SourceTask):
             now = None if offset is None else Progress.of(offset)
             if now is not None and now.topic_id == chain.progress.topic_id and now.position > chain.progress.position:
                 place.begin_again(now)
+                place.begin = now.begin
             place.is_before_start = typed.from_ms is not None and not place.chain.progress.passed
             self._left.append(place)
         self._left.reverse()
@@ -233,6 +236,7 @@ class RestoreTask(SourceTask):
             self._piece = piece._replace(records=rest)
         else:
             self._piece = None
+        progress = progress.after(begin=place.begin)
         self._joined.add(records)
         self._count(place, records)
         place.chain = place.chain._replace(progress=progress)
@@ -332,7 +336,7 @@ class RestoreTask(SourceTask):
             place.chain = place.chain._replace(progress=place.within(piece, position))
         if count == len(records):
             return None
-        place.is_before_start = False
+        place.is_before_start, place.begin = False, int(records.offsets[count])
         self.context.note(
             f"{tp} of the backup was restored from offset {records.offsets[count]} on, whose record is the first one at"
             f" {RestoreKeys.from_ms} or later. Not restored: {plural(place.passed_over, 'record')} before it."

@@ -281,10 +281,16 @@ class S3Requests:
                     _epoch_ms(item.findtext("LastModified", "")),
                     item.findtext("ETag", "").strip('"'),
                 )
-            following = page.findtext("NextContinuationToken") or ""
-            # A server that repeats a token would cause an endless loop.
-            if page.findtext("IsTruncated") != "true" or following in ("", token):
+            if page.findtext("IsTruncated") != "true":
                 return
+            following = page.findtext("NextContinuationToken") or ""
+            if following in ("", token):
+                raise UnavailableError(
+                    f"{self.settings.bucket} says that there are more objects below {prefix or '/'}, and not where they"
+                    " begin, so the listing is not complete.",
+                    code="s3.listing",
+                    suggestion="Look at the S3 server, or at a proxy before it: its answers to ListObjectsV2 are wrong.",
+                )
             token = following
 
     def _ok(self, request: S3Request) -> HttpResponse:

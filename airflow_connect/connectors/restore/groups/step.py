@@ -202,8 +202,10 @@ def _originals(restored: Restored, tp: TopicPartition, position: int) -> Iterato
     files: list[BackupFile] = [file for file in restored.backup.chains.get(tp, []) if file.start < position]
     if not files:
         return
+    # What is before the beginning may have equal records, which would be taken for those of the topic.
     first = files[0].start
-    chain = Chain(tp.topic, tp.partition, Progress(first, first), files)
+    begin = max(first, restored.progress[tp].begin)
+    chain = Chain(tp.topic, tp.partition, Progress(begin, first), files)
     reader = FileReader(restored.store, restored.typed.file_format, tp)
     for piece in ChainReader(chain, reader).pieces():
         count = int(np.searchsorted(piece.records.offsets, position))

@@ -63,15 +63,55 @@ class ParquetReader:
         """Read the footer."""
         self._file = pq.ParquetFile(content, pre_buffer=True)
         self._types = _Types(self._file.schema_arrow, timestamps)
+        self._coarse = None
+        if any(self._file.schema.column(n).physical_type == "INT96" for n in range(self._file.metadata.num_columns)):
+            self._file, self._timestamps = pq.ParquetFile(content), timestamps  # two readers must not read ahead
+            self._coarse = pq.ParquetFile(content, coerce_int96_timestamp_unit="us")
 
     def __iter__(self) -> Iterator[Values]:
         """See `Reader`."""
         index = 0
-        for batch in self._file.iter_batches(ROWS_AT_ONCE, use_threads=False):
+        for batch in self._batches():
             yield self._types.values(index, batch)
             index += len(batch)
         if index != self._file.metadata.num_rows:
             raise ValueError(f"it has {index} rows, and its footer says {self._file.metadata.num_rows}")
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        found = self._file.iter_batches(ROWS_AT_ONCE, use_threads=False)
+        if self._coarse is None:
+            return found
+        return map(self._with_all_times, found, self._coarse.iter_batches(ROWS_AT_ONCE, use_threads=False))
+
+    def _with_all_times(self, fine: pa.RecordBatch, coarse: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch in whose unit every time fits. INT96 counts days, and Arrow its nanoseconds wrong after 2262.
+
+        Args:
+            fine: in nanoseconds.
+            coarse: the same rows in microseconds.
+        """
+        times = [
+            (name, one, other)
+            for name, one, other in zip(fine.schema.names, fine.columns, coarse.columns, strict=True)
+            if one.type != other.type
+        ]
+        too_far = [name for name, one, other in times if not _fits(other, one.type)]
+        if not too_far:
+            return fine
+        if self._timestamps == INTEGERS:
+            raise ValueError(f"its column {too_far[0]} has a time that INT64 cannot count in nanoseconds")
+        for name, one, other in times:
+            if not other.cast(one.type, safe=False).equals(one):
+                raise ValueError(f"its column {name} has nanoseconds, in a file with times outside of 1677 to 2262")
+        return coarse
+
+
+def _fits(times: pa.Array[Any], kind: Any) -> bool:
+    try:
+        times.cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 class OrcReader:

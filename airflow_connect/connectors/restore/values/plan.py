@@ -10,7 +10,12 @@ from airflow_connect.api.source import SourceOffset, SourcePartition
 from airflow_connect.connectors.restore.backup import BackupFile
 from airflow_connect.connectors.restore.progress import partition_of, topic_partition_of
 from airflow_connect.connectors.restore.values.files import ValueFile
-from airflow_connect.connectors.restore.values.progress import FileProgress, ValueProgress, file_of, partition_of_file
+from airflow_connect.connectors.restore.values.progress import (
+    FileProgress,
+    ValueProgress,
+    full_name_of,
+    partition_of_file,
+)
 from airflow_connect.connectors.restore.values.work import ValueChain
 from airflow_connect.counting import names, plural
 from airflow_connect.errors import ConnectError, OffsetError
@@ -127,29 +132,31 @@ class Import:
         offsets: Iterable[tuple[SourcePartition, SourceOffset]],
         version_of: Callable[[ValueFile], str],
     ) -> None:
-        """Compare a listing with what is committed."""
-        known = {
-            name: FileProgress.of(offset)
-            for partition, offset in offsets
-            if (name := file_of(self._root, partition)) is not None
-        }
-        for one in listed:
-            topic, name = self.topic_of(one.name), one.name.removeprefix(f"{self._root}/")
+        """Compare a listing with what is committed, also by runs that began at another directory."""
+        known: dict[str, tuple[SourcePartition, FileProgress]] = {}
+        for partition, offset in offsets:
+            if (name := full_name_of(partition)) is not None:
+                one = (partition, FileProgress.of(offset))
+                known[name] = max(known.get(name, one), one, key=lambda found: (found[1].done, found[1].record))
+        for found in listed:
+            topic, before = self.topic_of(found.name), known.pop(found.name, None)
             if topic is None:
-                self.unmatched.append(one.name)
-                if (progress := known.pop(name, None)) is not None and not progress.done:
-                    self.left_out.append((one.name, self._not_chosen(one.name, progress)))
+                self.unmatched.append(found.name)
+                if before is not None and not before[1].done:
+                    self.left_out.append((found.name, self._not_chosen(found.name, before[1])))
                 continue
-            file = ValueFile(0, BackupFile(name, one.size, one.modified_ms, one.nanoseconds, one.identity, 0))
-            self._take(name, topic, file, known.pop(name, None), version_of(file))
-        for name, progress in known.items():
-            if not progress.done:
+            name = found.name.removeprefix(f"{self._root}/")
+            of = BackupFile(name, found.size, found.modified_ms, found.nanoseconds, found.identity, 0)
+            file = ValueFile(0, of)
+            self._take(topic, file, before, version_of(file))
+        for name, (_, progress) in known.items():
+            if not progress.done and name.startswith(f"{self._root}/"):
                 gone = OffsetError(
-                    f"{self._root}/{name} is not there any more, and {progress.record} of its records were imported.",
+                    f"{name} is not there any more, and {progress.record} of its records were imported.",
                     code="restore.import_gone",
                     suggestion="Put the file back, or delete its offset.",
                 )
-                self.left_out.append((f"{self._root}/{name}", gone))
+                self.left_out.append((name, gone))
         self.chains.sort(key=lambda chain: (chain.topic, chain.label))
 
     def _not_chosen(self, name: str, progress: FileProgress) -> OffsetError:
@@ -164,7 +171,11 @@ class Import:
         key = self._key_of(name)
         return next((topic for topic, pattern in self._patterns if pattern.fullmatch(key) is not None), None)
 
-    def _take(self, name: str, topic: str, file: ValueFile, progress: FileProgress | None, version: str) -> None:
+    def _take(
+        self, topic: str, file: ValueFile, before: tuple[SourcePartition, FileProgress] | None, version: str
+    ) -> None:
+        name = file.first.name
+        source, progress = before or (partition_of_file(self._root, name), None)
         if progress is None and file.modified_ms < self._from_ms:
             self.too_old += 1
         elif progress is not None and progress.version != version:
@@ -180,7 +191,7 @@ class Import:
             self.done += 1
         else:
             offset = (progress or FileProgress(version)).to_offset()
-            self.chains.append(ValueChain(partition_of_file(self._root, name), name, topic, -1, offset, [file]))
+            self.chains.append(ValueChain(source, name, topic, -1, offset, [file]))
 
     def notes(self) -> Iterator[str]:
         """Sentences about what is not imported."""

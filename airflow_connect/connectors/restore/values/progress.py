@@ -16,9 +16,9 @@ def partition_of_file(root: str, name: str) -> dict[str, Any]:
     return {BACKUP: root, FILE: name}
 
 
-def file_of(root: str, partition: Mapping[str, Any]) -> str | None:
-    """The file of a source partition; None if it is another one."""
-    return str(partition[FILE]) if set(partition) == {BACKUP, FILE} and partition[BACKUP] == root else None
+def full_name_of(partition: Mapping[str, Any]) -> str | None:
+    """The file of a source partition, whatever the root was; None if it is another one."""
+    return f"{partition[BACKUP]}/{partition[FILE]}" if set(partition) == {BACKUP, FILE} else None
 
 
 @dataclass(frozen=True, slots=True)

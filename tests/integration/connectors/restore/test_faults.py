@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +14,7 @@ from tests.devstack.s3_faults import Fault, Rule, S3FaultProxy
 from tests.integration.connectors.files.s3.objects import PARQUET_FORMAT
 from tests.support.copies.backups import TIME_MS
 from tests.support.copies.restore import restore_of, stored
+from tests.support.servers.s3_interceptor import Answer, S3Interceptor, Seen
 
 pytestmark = pytest.mark.integration
 FAULTS = [Fault.INTERNAL_ERROR, Fault.SLOW_DOWN, Fault.DROP, Fault.CUT_ANSWER]
@@ -65,3 +69,21 @@ def test_store_that_is_away_when_a_run_is_planned_fails_it_and_the_next_one_begi
         assert restore.offsets() == {}
         restore.run()
     assert stored(kafka.bootstrap, restore.target) == stored(kafka.bootstrap, sink.topic)
+
+
+@pytest.mark.parametrize("token", ["", "<NextContinuationToken>same</NextContinuationToken>"])
+def test_listing_that_does_not_go_on_is_no_complete_one(s3: Any, sink: Any, token: str) -> None:
+    def truncate(request: Seen, ask: Callable[[], Answer]) -> Answer | None:
+        if "list-type=2" not in request.query:
+            return None
+        found = ask()
+        body = re.sub(
+            rb"<IsTruncated>.*?</IsTruncated>", b"<IsTruncated>true</IsTruncated>" + token.encode(), found.body
+        )
+        return replace(found, body=body, headers={})
+
+    with S3Interceptor(truncate, upstream=s3.endpoint_url) as server:
+        restore = restore_of(sink, f"{sink.topic}-restored", **{"store.url": server.url})
+        report = restore.try_run()
+    assert report.status == "failed" and report.error is not None
+    assert report.error["code"] == "s3.listing" and "the listing is not complete" in str(report.error["message"])

@@ -201,3 +201,23 @@ def test_each_topic_has_the_newest_document_of_its_own_sink(
     code, found = groups.run("--document", Path(of_other).stem)
     assert (code, found["error"]["code"]) == (2, "restore.no_document")
     assert f"with offsets of consumer groups for {topic}" in found["error"]["message"]
+
+
+@pytest.mark.parametrize("by_time", [True, False])
+def test_equal_records_before_the_beginning_are_not_taken_for_those_of_the_topic(
+    kafka: Any, make_topic: Any, produce: Any, make_sink: Any, tmp_path: Path, *, by_time: bool
+) -> None:
+    topic = make_topic(1)
+    produce(topic, [(0, b"k", value, TIME_MS + n // 2, []) for n, value in enumerate((b"a", b"b", b"a", b"c"))])
+    commit(kafka.bootstrap, f"{topic}-group", topic, 0, 2)
+    sink = make_sink(topic, **{"store.kafka.records": "true", "format.class": PARQUET_FORMAT, "flush.size": "3"})
+    sink.run()
+    begin = {"restore.from.timestamp": str(TIME_MS + 1)} if by_time else {"restore.from.offsets": f"{topic}:0:2"}
+    restore = restore_of(sink, f"{topic}-restored", **begin, **{"accept.loss": "timestamp"})
+    restore.run(**{"run.max.records": "1"})
+    assert restore.offsets()[0]["begin"] == 2
+    restore.run()
+
+    assert Groups(restore, tmp_path).run()[0] == 0
+
+    assert next_values(kafka.bootstrap, f"{topic}-group", restore.target, 0, 2) == [b"a", b"c"]

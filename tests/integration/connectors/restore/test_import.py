@@ -263,3 +263,14 @@ def test_half_imported_file_that_is_not_chosen_any_more_is_named(files: Import, 
     (folder / "b.txt").write_bytes(b'{"n":2}')
     told = failure(files, **{"topic.regex.list": f"{files.target}:.*txt"})
     assert "No expression matches" in told and "a.json any more, and 1 record of it were imported" in told
+
+
+def test_files_are_known_when_the_import_begins_at_another_directory(files: Import, folder: Path) -> None:
+    for name, n in (("a.json", 0), ("b.json", 2)):
+        (folder / name).write_bytes(b'{"n":%d}\n{"n":%d}' % (n, n + 1))
+    files.run(**{"run.max.records": "3", "tasks.max": "1"})
+    files.run(**{"topics.dir": "topics/inbox"})
+    assert [one["n"] for one in values(files)] == [0, 1, 2, 3]
+    assert files.try_run().status == "empty"
+    (folder / "b.json").unlink()
+    assert files.try_run(**{"topics.dir": ""}).status == "empty"

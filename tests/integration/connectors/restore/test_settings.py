@@ -175,3 +175,13 @@ def test_created_topic_takes_old_records_and_leaves_out_settings_that_the_cluste
     assert settings(restore)[limit] == str((1 << 63) - 1)
     assert command(restore, tmp_path, **{"accept.loss": "retention"})[0] == 0
     assert settings(restore)[limit] == "86400000"
+
+
+def test_topic_whose_files_have_another_format_is_not_taken_for_an_empty_one(restore: Restore, tmp_path: Path) -> None:
+    write_document(tmp_path, "t", "idle")
+    for chosen in ("t", ""):
+        report = restore.try_run(**{"format.class": "AvroFormat", "topics": chosen})
+        assert report.status == "failed" and report.error is not None
+        assert report.error["code"] == "restore.nothing"
+        assert "holds no file of topic t. It has 1 file with other names." in report.error["message"]
+    assert restore.target not in all_names(admin_client({"bootstrap.servers": restore.bootstrap}))

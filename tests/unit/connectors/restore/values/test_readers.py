@@ -407,3 +407,26 @@ def test_int96_timestamps_of_spark() -> None:
 def test_number_of_json_that_has_no_place_in_its_type_is_an_error(number: bytes) -> None:
     with pytest.raises(DataError, match=r"out of range|Non-standard token"):
         list(json_values(stream(b'{"n":%s}\n' % number), has_schemas=False))
+
+
+def test_int96_timestamps_that_do_not_fit_into_nanoseconds() -> None:
+    """Year 9999 stands for no end in many tables; Arrow reads it as another year."""
+    times = [253_402_300_799_999_000, 0, None, -62_135_596_800_000_000]
+    nested = [[times[0]], None, [], [None, 1000]]
+    table = pa.table({"at": pa.array(times, pa.timestamp("us")), "all": pa.array(nested, pa.list_(pa.timestamp("us")))})
+    table = table.append_column("other", pa.array([float("nan"), 1.0, None, 2.0]))
+    rows = read_int96(table, MILLISECONDS)
+    assert [row["at"] for row in rows] == [None if at is None else at // 1000 for at in times]
+    assert [row["all"] for row in rows] == [[253_402_300_799_999], None, [], [None, 1]]
+    with pytest.raises(ValueError, match="its column at has a time that INT64 cannot count in nanoseconds"):
+        read_int96(table, INTEGERS)
+    fine = pa.array([1, 2, 3, 4], pa.timestamp("ns"))
+    with pytest.raises(ValueError, match="its column fine has nanoseconds"):
+        read_int96(table.append_column("fine", fine), MILLISECONDS)
+    assert [row["fine"] for row in read_int96(pa.table({"fine": fine}), INTEGERS)] == [1, 2, 3, 4]
+
+
+def read_int96(table: pa.Table, timestamps: str) -> list[Any]:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, use_deprecated_int96_timestamps=True)
+    return [value for batch in ParquetReader(sink, timestamps) for value in batch.values()]
