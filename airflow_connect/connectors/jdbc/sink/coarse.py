@@ -229,8 +229,8 @@ def _changes_of_postgresql(declared: str, schema: Schema) -> list[str]:
     if declared == "oid" and schema.name is None and schema.type in _NUMBERS:
         return [
             (
-                "has the type oid, in which the database takes a negative number for one that is 4294967296 larger. Change"
-                " the type of the column if there are negative numbers."
+                "has the type oid, in which the database takes a negative number for one that is 4294967296 larger."
+                " Change the type of the column if there are negative numbers."
             )
         ]
     if declared == "money" and is_text:
