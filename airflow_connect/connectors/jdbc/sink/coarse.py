@@ -42,12 +42,18 @@ _TEXT_READ_AS = {
     "enum": "a number in a text, such as `1`, for the position of a value in its list, unless it is one of them",
     "set": "a number in a text, such as `1`, for bits, one for each value of its list, unless it is one of them",
     "year": "a text such as `1` for a year of two digits",
+    "bit": "the bytes of a text for bits, so that `1` becomes 49",
 }
 _NUMBERS = frozenset({Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64})
 _PG_WITH_NONDETERMINISTIC = (12,)
 _MARIADB_WITH_NO_PAD, _MYSQL_WITH_NO_PAD = (10, 2), (8, 0, 17)
 _OF_A_SECOND = 3
 """Digits of Connect's times and timestamps, which are milliseconds."""
+_OF_A_TEXT = 9
+"""Digits of a second that programs write into texts."""
+_CENTS = 2
+"""Digits of PostgreSQL's `money` in most locales."""
+_PG_TEXTS = re.compile(r"(text|character varying|character|name)\b")
 
 
 def declared_types(connection: Connection, dialect: str, quoting: Quoting, table: TableId) -> dict[str, str]:
@@ -191,32 +197,52 @@ def changes(declared: str, schema: Schema, dialect: str) -> list[str]:
     kept, found = kept_by(declared, schema, dialect), []
     if kept:
         found.append(
-            f"keeps {kept}: the database rounds what has more, without an error. Change the type of the column if"
-            " nothing may be lost."
-        )
-    if dialect == "postgresql" and declared == "bytea" and schema.type is Type.STRING:
-        found.append(
-            "has the type bytea, and the field is a text, in which the database takes \\x41 or \\101 for one byte."
-            " Write bytes, or change the type of the column."
-        )
-    if dialect == "postgresql" and declared == "oid" and schema.name is None and schema.type in _NUMBERS:
-        found.append(
-            "has the type oid, in which the database takes a negative number for one that is 4294967296 larger. Change"
-            " the type of the column if there are negative numbers."
+            f"keeps {kept}: the database rounds, or drops, what has more, without an error. Change the type of the"
+            " column if nothing may be lost."
         )
     if dialect != "mysql":
-        return found
+        return [*found, *_changes_of_postgresql(declared, schema)]
     first, *_, last = re.split(r"[ (]", declared) * 2
     if first in _READ_AS and schema.name is None and schema.type in _NUMBERS:
         found.append(
             f"has the type {first}, and the field is a number, which the database takes for {_READ_AS[first]}. Change"
             " the type of the column, or that of the field, if its number is meant."
         )
+    if first == "binary" and schema.type in (Type.STRING, Type.BYTES) and schema.name is None:
+        found.append(f"has the type {declared}, which fills shorter values with zero bytes.")
     if first in _TEXT_READ_AS and schema.type is Type.STRING:
         found.append(f"has the type {first}, in which the database takes {_TEXT_READ_AS[first]}, without an error.")
     if last in _FILLED and schema.optional:
         found.append(f"has {_FILLED[last]}.")
     return found
+
+
+def _changes_of_postgresql(declared: str, schema: Schema) -> list[str]:
+    is_text = schema.type is Type.STRING
+    if declared == "bytea" and is_text:
+        return [
+            (
+                "has the type bytea, and the field is a text, in which the database takes \\x41 or \\101 for one byte."
+                " Write bytes, or change the type of the column."
+            )
+        ]
+    if declared == "oid" and schema.name is None and schema.type in _NUMBERS:
+        return [
+            (
+                "has the type oid, in which the database takes a negative number for one that is 4294967296 larger."
+                " Change the type of the column if there are negative numbers."
+            )
+        ]
+    if declared == "money" and is_text:
+        return [
+            (
+                "has the type money, and the field is a text, in which a comma or a point means what the locale of the"
+                " server says: 12,00 may become 1200.00. The database also rounds it. Write a number."
+            )
+        ]
+    if _PG_TEXTS.match(declared) and schema.type is Type.BYTES and schema.name is None:
+        return ["is a text, and the field is bytes, which the database writes as digits, such as \\x61."]
+    return []
 
 
 def kept_by(declared: str, schema: Schema, dialect: str) -> str:
@@ -235,11 +261,13 @@ def kept_by(declared: str, schema: Schema, dialect: str) -> str:
         return ""
     word, first, second = found[1], found[2], found[3]
     if schema.name in (TIME, TIMESTAMP) or (is_text and word in (*_TIMES, "date")):
-        return _kept_of_time(word, first, schema, dialect)
+        return _kept_of_time(declared, first, schema, dialect)
     if schema.name == DATE:
         return ""
     if word in _BITS:
-        return _kept_of_number(_BITS[word], schema)
+        return _kept_of_places(int(second), schema) if second else _kept_of_number(_BITS[word], schema)
+    if word == "bit" or (word == "money" and schema.name == DECIMAL):
+        return "" if is_text else _kept_of_places(0 if word == "bit" else _CENTS, schema)
     if word in _WHOLE and is_text and dialect != "mysql":
         return ""  # It refuses a fraction in a text.
     if word in _WHOLE:
@@ -265,17 +293,23 @@ def _kept_of_places(places: int, schema: Schema) -> str:
     return f"{kept}, and the field is a floating-point number" if schema.type in (Type.FLOAT32, Type.FLOAT64) else ""
 
 
-def _kept_of_time(word: str, precision: str | None, schema: Schema, dialect: str) -> str:
-    is_text = schema.type is Type.STRING
+def _kept_of_time(declared: str, precision: str | None, schema: Schema, dialect: str) -> str:
+    is_text, word = schema.type is Type.STRING, re.split(r"[ (]", declared)[0]
     if word == "date" and (is_text or schema.name == TIMESTAMP):
         return f"no time of day, {_TEXT if is_text else 'and the field has one'}"
     if word not in _TIMES:
         return ""
+    kept = ["no date"] if word == "time" and (is_text or schema.name == TIMESTAMP) else []
+    if is_text and declared.endswith("without time zone"):
+        kept.append("no zone")  # PostgreSQL drops it; MariaDB refuses a text that has one.
     digits = int(precision) if precision is not None else (0 if dialect == "mysql" else 6)
-    if digits >= _OF_A_SECOND:
+    if digits < (_OF_A_TEXT if is_text else _OF_A_SECOND):
+        kept.append(f"{counted(digits, 'digit')} of a second after the point")
+    if not kept:
         return ""
-    has = _TEXT if is_text else f"and the field has {_OF_A_SECOND}"
-    return f"{counted(digits, 'digit')} of a second after the point, {has}"
+    has = _TEXT if is_text else "and the field has one" if kept[0] == "no date" else f"and the field has {_OF_A_SECOND}"
+    listed = " and ".join(part for part in (", ".join(kept[:-1]), kept[-1]) if part)
+    return f"{listed}, {has}"
 
 
 def _kept_of_number(bits: int, schema: Schema) -> str:

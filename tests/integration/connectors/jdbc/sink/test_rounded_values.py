@@ -74,3 +74,50 @@ def test_date_for_a_timestamp_and_a_smaller_scale_are_named(request, kind):
     of_date, of_price = runner.notes.sentences
     assert "The column at of" in of_date and "keeps no time of day, and the field has one" in of_date
     assert "The column price of" in of_price and "1 digit after the point, and the field has 2" in of_price
+
+
+MOMENT = "2026-01-01T10:00:00.123456789"
+CHANGED = {
+    "postgresql": {
+        "a": ("timestamp", s.STRING, f"{MOMENT}+05:00", "keeps no zone and 6 digits of a second after the point, and"),
+        "b": ("timestamptz", s.STRING, f"{MOMENT}+05:00", "keeps 6 digits of a second after the point, and the field"),
+        "c": ("time", s.STRING, "10:00:00+05:00", "keeps no date, no zone and 6 digits of a second after the point"),
+        "d": ("time", s.timestamp(), AT_MS, "keeps no date, and the field has one: the database rounds, or drops"),
+        "e": ("money", s.STRING, "12,00", "has the type money, and the field is a text"),
+        "f": ("text", s.BYTES, "YQ==", "is a text, and the field is bytes"),
+    },
+    "mariadb": {
+        "a": ("datetime(6)", s.STRING, MOMENT, "keeps 6 digits of a second after the point, and the field is a text"),
+        "b": ("time(3)", s.timestamp(), AT_MS, "keeps no date, and the field has one: the database rounds, or drops"),
+        "c": ("bit(8)", s.STRING, "1", "has the type bit, in which the database takes the bytes of a text for bits"),
+        "d": ("bit(8)", s.FLOAT64, 0.7, "keeps 0 digits after the point, and the field is a floating-point number"),
+        "e": ("double(5,2)", s.FLOAT64, 1.239, "keeps 2 digits after the point, and the field is a floating-point"),
+        "f": ("binary(3)", s.BYTES, "YQ==", "has the type binary(3), which fills shorter values with zero bytes"),
+    },
+}
+IN_DATABASE = {
+    "postgresql": (
+        "SELECT DISTINCT a::text, b::text, c::text, d::text, e::numeric::text, f FROM orders",
+        ("2026-01-01 10:00:00.123457", "2026-01-01 05:00:00.123457+00", "10:00:00", "10:20:30.678", "1200.00", "\\x61"),
+    ),
+    "mariadb": (
+        "SELECT DISTINCT CAST(a AS CHAR), CAST(b AS CHAR), c + 0, d + 0, e, HEX(f) FROM orders",
+        ("2026-01-01 10:00:00.123456", "10:20:30.678", 49, 0, 1.24, "610000"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", list(CHANGED))
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+def test_columns_that_drop_a_part_of_a_value_are_named(request, kind, columnar):
+    """A text with +05:00 in a `timestamp` of PostgreSQL was hours off, and a date in a `time` was gone."""
+    database, columns = request.getfixturevalue(f"{kind}_database"), CHANGED[kind]
+    database.execute(f"CREATE TABLE orders ({', '.join(f'{name} {made}' for name, (made, *_) in columns.items())})")
+    schema = s.struct(*((name, field) for name, (_, field, *_) in columns.items()))
+    row = {name: value for name, (_, _, value, _) in columns.items()}
+    notes = ColumnRun(database, schema).copy([row] * 600, columnar=columnar).notes
+    assert len(notes) == len(columns), notes
+    for (name, (*_, said)), note in zip(columns.items(), notes, strict=True):
+        assert note.startswith(f"The column {name} of orders {said}"), note
+    statement, expected = IN_DATABASE[kind]
+    assert database.rows(statement) == [expected]
