@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.config.config_def import Problem
 from airflow_connect.api.config.typed import Checks
@@ -22,27 +22,41 @@ from airflow_connect.connectors.restore.keys import (
     format_name,
 )
 from airflow_connect.connectors.restore.options import (
+    AIVEN,
     BYTES,
     CSV,
     GZIP,
     JSON,
+    LENSES,
+    NO_ENVELOPE,
     TEXT,
     ZSTD,
     ReadOptions,
 )
 from airflow_connect.connectors.restore.value_keys import FAIL
 from airflow_connect.errors import ConfigError, InternalError
-from airflow_connect.java.patterns.compiled import compile_java_pattern
+from airflow_connect.java.patterns.compiled import JavaPattern, compile_java_pattern
 from airflow_connect.stores.file_systems import FileSystems
 from airflow_connect.stores.local.store import local_path
 from airflow_connect.stores.s3.settings import S3Settings
 
+if TYPE_CHECKING:
+    from airflow_connect.connectors.restore.values.envelopes import Envelope
+
 TRANSFORMS = "transforms"
 _OF_RESTORES = (
     RestoreKeys.topics, RestoreKeys.topics_regex, RestoreKeys.rename, RestoreKeys.until_ms, RestoreKeys.from_ms,
-    RestoreKeys.until_offsets, RestoreKeys.from_offsets,
+    RestoreKeys.until_offsets, RestoreKeys.from_offsets, RestoreKeys.file_pattern,
 )  # fmt: skip
 """Keys that mode=GENERIC does not have."""
+NAMES_OF_ENVELOPES = {
+    LENSES: (
+        r"(?:.*/)?(?<topic>[^/]+)/(?<partition>\d+)/(?<offset>\d+)(?:_-?\d+_-?\d+)?\.[^/]+",
+        r"(?:.*/)?(?<topic>[^/(]+)\((?<partition>\d+)_(?<offset>\d+)\)\.[^/]+",
+    ),
+    AIVEN: (r"(?:.*/)?(?<topic>[^/]+)-(?<partition>\d+)-(?<offset>\d+)(?:\.[^/]+)?",),
+}
+"""How the sinks name files, unless their configuration says otherwise."""
 CONVERTERS = ("key.converter", "value.converter", "header.converter")
 _BYTES = "ByteArrayConverter"
 _OF_SOURCE = {
@@ -98,6 +112,19 @@ class RestoreConfig(RestoreKeys):
         """How files of values are read."""
         return ReadOptions(self.json_schemas, self.bytes_separator, self.timestamps, self.csv)
 
+    @cached_property
+    def unpacking(self) -> Envelope | None:
+        """What takes records out of values; None: values are what they are."""
+        from airflow_connect.connectors.restore.values.envelopes import envelope_of
+
+        return envelope_of(self.envelope, self.accepted)
+
+    @cached_property
+    def name_patterns(self) -> tuple[JavaPattern, ...]:
+        """The names of files of other sinks than Confluent's and ours; (): they are of those."""
+        written = [self.file_pattern] if self.file_pattern else NAMES_OF_ENVELOPES.get(self.envelope, ())
+        return tuple(compile_java_pattern(text) for text in written)
+
     @property
     def extensions(self) -> tuple[str, ...]:
         """Of the files, with the dot; text may be compressed."""
@@ -116,7 +143,8 @@ class RestoreConfig(RestoreKeys):
         yield from super().checks()
         yield (cls.topics, cls.topics_regex), _chosen_once
         yield (cls.mode, cls.topic_patterns, *_OF_RESTORES), _fits_the_mode
-        yield (cls.mode, cls.file_format, cls.stores_records, cls.on_error), _can_hold_whole_records
+        whole = (cls.mode, cls.file_format, cls.stores_records, cls.on_error, cls.envelope, cls.file_pattern)
+        yield whole, _can_hold_whole_records
         yield (cls.from_offsets, cls.until_offsets, cls.from_ms, cls.until_ms), _begin_before_ends
 
     def refuse_what_does_not_fit(self) -> None:
@@ -176,6 +204,10 @@ def holds_values(raw: Mapping[str, str]) -> bool:
     if raw.get(RestoreKeys.mode.name, "").strip() == GENERIC:
         return True
     if format_name(raw.get(RestoreKeys.file_format.name, "")) not in WHOLE_FORMATS:
+        return True
+    if raw.get(RestoreKeys.envelope.name, "").strip() not in ("", NO_ENVELOPE) or raw.get(
+        RestoreKeys.file_pattern.name, ""
+    ):
         return True
     chosen = raw.get(RestoreKeys.stores_records.name, "").strip().lower()
     return (
@@ -317,6 +349,10 @@ def _fits_the_mode(parsed: Mapping[str, Any]) -> Iterable[Problem]:
 
 def _can_hold_whole_records(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     key, name = RestoreKeys.stores_records, RestoreKeys.file_format
+    is_foreign = RestoreKeys.envelope.of(parsed) != NO_ENVELOPE or RestoreKeys.file_pattern.of(parsed)
+    if key.of(parsed) == "true" and is_foreign:
+        text = f"{RestoreKeys.envelope} and {RestoreKeys.file_pattern} are for files of values"
+        yield Problem(key.name, text, f"Remove {key}, or the others.")
     policy = RestoreKeys.on_error
     if key.of(parsed) == "true" and policy.of(parsed) != FAIL:
         text = f"{policy}={policy.of(parsed)} would leave a hole in a topic of whole records"

@@ -15,6 +15,7 @@ FORMATS = {
     CSV: ("CsvFormat", "CloudStorageCsvFormat"),
 }
 """Names of classes without their packages, which differ between Confluent's connectors."""
+NO_ENVELOPE, LENSES, AIVEN = "none", "lenses", "aiven"
 MILLISECONDS, INTEGERS = "milliseconds", "integers"
 GZIP, ZSTD = ".gz", ".zst"
 SEPARATED = (BYTES, TEXT)

@@ -11,8 +11,11 @@ from airflow_connect.api.config.typed import Checks, KeyGroup, TypedConfig
 from airflow_connect.api.config.validators import Lambda, Range, ValidString
 from airflow_connect.api.config.values import invalid
 from airflow_connect.connectors.restore.options import (
+    AIVEN,
     INTEGERS,
+    LENSES,
     MILLISECONDS,
+    NO_ENVELOPE,
     CsvOptions,
 )
 from airflow_connect.java.patterns.compiled import JavaPattern, compile_java_pattern
@@ -20,6 +23,7 @@ from airflow_connect.java.patterns.nodes import PatternError
 from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS
 from airflow_connect.layout.names.object_names import is_legal_topic
 
+NAME_GROUPS = ("topic", "partition", "offset")
 FAIL, IGNORE, LOG = "fail", "ignore", "log"
 _VALUES, _CSV, _ERRORS = KeyGroup("Files of values"), KeyGroup("CSV"), KeyGroup("Errors")
 _SYSTEM_LINE = "\n"
@@ -51,6 +55,17 @@ def _check_patterns(name: str, value: Any) -> None:
         topic_patterns(tuple(value or ()))
     except ValueError as error:
         raise invalid(name, value, str(error)) from error
+
+
+def _check_names(name: str, value: Any) -> None:
+    if not value:
+        return
+    try:
+        missing = [group for group in NAME_GROUPS if group not in compile_java_pattern(value).names]
+    except PatternError as error:
+        raise invalid(name, value, f"It is not a valid regular expression: {error}") from error
+    if missing:
+        raise invalid(name, value, f"It has no group named {' or '.join(missing)}, such as (?<{missing[0]}>...)")
 
 
 def _check_charset(name: str, value: Any) -> None:
@@ -107,6 +122,22 @@ class ValueKeys(TypedConfig):
         " that has an offset is.",
         Range(0),
     )
+    envelope = _VALUES.medium.text(
+        "record.envelope",
+        NO_ENVELOPE,
+        "What a value holds. `none`: the value. `lenses`: the envelope of Lenses' sinks (store.envelope=true); `aiven`:"
+        " the fields of Aiven's sinks (format.output.fields). Keys, values, headers and timestamps come from them.",
+        ValidString(NO_ENVELOPE, LENSES, AIVEN),
+    )
+    file_pattern = _VALUES.medium.text(
+        "file.pattern",
+        "",
+        "For mode=RESTORE_BACKUP and files of other sinks: a Java regular expression that matches the whole path below"
+        " topics.dir, with the groups topic, partition and offset, such as"
+        r" `(?<topic>[^/]+)/(?<partition>\d+)/(?<offset>\d+)\.json`. Blank: the names of Confluent's sinks, or with"
+        " record.envelope those of its sinks.",
+        Lambda(_check_names, "with the groups topic, partition and offset"),
+    ).or_blank()
     file_headers = _VALUES.low.boolean(
         "file.metadata.headers.enable",
         False,

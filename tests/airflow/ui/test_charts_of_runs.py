@@ -1,4 +1,4 @@
-"""The page of a connector in Chromium: charts of runs with failed records and several tasks, and what a backup holds."""
+"""The page of a connector in Chromium: charts of failed records and of several tasks, and what a backup holds."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from airflow_connect.connectors.restore.read.opening import Store
 from airflow_connect.connectors.restore.remembered import text_of
 from airflow_connect.connectors.restore.target import Targets, Wanted, refused, settings_after, told_of_made
 from airflow_connect.connectors.restore.unread import unread
-from airflow_connect.connectors.restore.values.files import ValueBackup, ValueNames, losses
+from airflow_connect.connectors.restore.values.files import ValueBackup, losses, names_of
 from airflow_connect.connectors.restore.values.plan import Import, known_of_backup, left_of_backup
 from airflow_connect.connectors.restore.values.progress import ValueProgress
 from airflow_connect.connectors.restore.values.reading import ValueFileReader
@@ -33,7 +33,7 @@ _MEANING = {
     "timestamp": "records get the time of the run",
     "key": "keys become null",
     "headers": "records have no headers",
-    "header_types": "values of headers become texts",
+    "header_types": "the types of headers, repeated names and their order are what the files have kept of them",
     "order": "records of files in several directories may come in another order",
 }
 
@@ -50,7 +50,7 @@ class ValueFiles:
     ) -> None:
         """`targets`: the topics of the cluster that records go to."""
         self._typed, self._store, self._context, self._targets = typed, store, context, targets
-        self._reader = ValueFileReader(store, typed.file_format, typed.read_options)
+        self._reader = ValueFileReader(store, typed.file_format, typed.read_options, typed.unpacking)
         self._version_of = self._reader.version
         self._planned: list[ValueChain] | None = None
 
@@ -139,7 +139,7 @@ class ValueFiles:
 
     def _restore(self, known: Mapping[TopicPartition, ValueProgress]) -> tuple[ValueBackup, list[ValueChain]]:
         typed, store = self._typed, self._store
-        grammar = ValueNames(typed.root, typed.file_delim, typed.extensions, typed.tombstones)
+        grammar = names_of(typed)
         backup = ValueBackup.of(store.files.walk(f"{typed.root}/", recursive=True), grammar, typed.selects)
         for note in (*backup.notes(typed.root), *unread(store.files, lambda one: grammar.read(one) is not None)):
             self._context.note(note)
@@ -163,7 +163,7 @@ class ValueFiles:
 
     def _refuse_losses(self, backup: ValueBackup) -> None:
         """Files of values do not hold everything of a record: what is lost must be accepted by its name."""
-        lost = losses(backup.chains.values())
+        lost = losses(backup.chains.values(), has_envelope=self._typed.unpacking is not None)
         if missing := [one for one in lost if one not in self._typed.accepted]:
             raise ConfigError(
                 "The files do not hold everything that their records had:"
@@ -201,7 +201,9 @@ class ValueFiles:
             progress = {number: known.get(TopicPartition(topic, number)) for number in numbers}
             original = originals.get(topic)
             partitions = max(numbers[-1] + 1, 0 if original is None else original.partitions)
-            found[target] = Wanted(topic, partitions, progress, None, original)
+            stamps = [self._reader.first_timestamp(chain.files[0]) for chain in chains if chain.topic == target]
+            oldest_ms = min((stamp for stamp in stamps if stamp is not None), default=None)
+            found[target] = Wanted(topic, partitions, progress, oldest_ms, original)
         return found
 
     def _findings(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.connectors.restore.backup import BackupFile, Listing
@@ -21,12 +21,17 @@ from airflow_connect.connectors.restore.options import (
     TEXT,
     ZSTD,
 )
+from airflow_connect.connectors.restore.value_keys import NAME_GROUPS
 from airflow_connect.errors import DataError
 from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS
 from airflow_connect.layout.names.object_names import HEADERS as HEADERS_MARK
 from airflow_connect.layout.names.object_names import KEYS as KEYS_MARK
 from airflow_connect.layout.names.object_names import TOPIC_CHARACTER, is_legal_topic
 from airflow_connect.stores.file_system import FoundFile
+
+if TYPE_CHECKING:
+    from airflow_connect.connectors.restore.config import RestoreConfig
+    from airflow_connect.java.patterns.compiled import JavaPattern
 
 SHOWN = 5
 _LARGEST = (1 << 63) - 1
@@ -109,6 +114,42 @@ class ValueNames:
         return TopicPartition(parts["topic"], partition), f"{above}/{parts['base']}", part, file
 
 
+class PatternNames:
+    """Names of other sinks: regular expressions find topic, partition and offset in the path below the root.
+
+    Attributes:
+        tombstones: no directory: files hold tombstones beside other records.
+    """
+
+    tombstones = ""
+
+    def __init__(self, root: str, patterns: Sequence[JavaPattern]) -> None:
+        """`patterns`: the first that matches counts; each has the groups of `NAME_GROUPS`."""
+        self.root, self._prefix, self._patterns = root, f"{root}/", tuple(patterns)
+
+    def read(self, found: FoundFile) -> tuple[TopicPartition, str, str, BackupFile] | None:
+        """See `ValueNames.read`."""
+        name = found.name.removeprefix(self._prefix)
+        for pattern in self._patterns:
+            match = pattern.fullmatch(name)
+            if match is None:
+                continue
+            topic, partition, offset = (match[pattern.names[group]] or "" for group in NAME_GROUPS)
+            is_sound = is_legal_topic(topic) and partition.isdecimal() and offset.isdecimal()
+            if is_sound and int(partition) < 1 << 31 and int(offset) <= _LARGEST:
+                at = int(offset)
+                file = BackupFile(name, found.size, found.modified_ms, found.nanoseconds, found.identity, at)
+                return TopicPartition(topic, int(partition)), name, "", file
+        return None
+
+
+def names_of(typed: RestoreConfig) -> ValueNames | PatternNames:
+    """The grammar of a configuration."""
+    if typed.name_patterns:
+        return PatternNames(typed.root, typed.name_patterns)
+    return ValueNames(typed.root, typed.file_delim, typed.extensions, typed.tombstones)
+
+
 @dataclass(slots=True)
 class ValueBackup(Listing):
     """The files of values that a listing has found.
@@ -120,7 +161,7 @@ class ValueBackup(Listing):
     chains: dict[TopicPartition, list[ValueFile]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, listed: Iterable[FoundFile], grammar: ValueNames, selects: object) -> ValueBackup:
+    def of(cls, listed: Iterable[FoundFile], grammar: ValueNames | PatternNames, selects: object) -> ValueBackup:
         """Take each file of a listing, and put those together that hold the same records.
 
         Raises:
@@ -204,12 +245,18 @@ def _twice(one: str, other: str) -> DataError:
     )
 
 
-def losses(chains: Iterable[Sequence[ValueFile]]) -> list[str]:
-    """What files of values cannot give back, as `accept.loss` names it."""
-    found = {TIMESTAMP}
+def losses(chains: Iterable[Sequence[ValueFile]], *, has_envelope: bool) -> list[str]:
+    """What files of values cannot give back, as `accept.loss` names it.
+
+    Args:
+        chains: the files of each partition.
+        has_envelope: whether values hold keys, headers and timestamps.
+    """
+    found = {HEADER_TYPES} if has_envelope else {TIMESTAMP}
     for files in chains:
-        found.add(HEADER_TYPES if files[0].headers is not None else HEADERS)
-        if files[0].keys is None:
+        if not has_envelope:
+            found.add(HEADER_TYPES if files[0].headers is not None else HEADERS)
+        if files[0].keys is None and not has_envelope:
             found.add(KEY)
         if len({file.first.name.rpartition("/")[0] for file in files}) > 1:
             found.add(ORDER)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.api.record import Header
@@ -31,6 +32,8 @@ from airflow_connect.errors import AccessError, ConnectError, DataError, Unavail
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from airflow_connect.connectors.restore.values.envelopes import Envelope, Unpacked
+
 WHOLE_RECORDS = "restore.whole_records"
 
 
@@ -43,6 +46,7 @@ class Rows(NamedTuple):
         first: number of the first one in the file, from 0.
         keys: by record: schema and key; None: there are no keys.
         headers: by record; None: there are none.
+        timestamps: by record, milliseconds since the epoch; None: they were not kept.
     """
 
     values: Values | None
@@ -50,17 +54,19 @@ class Rows(NamedTuple):
     first: int
     keys: list[tuple[Schema | None, Any]] | None = None
     headers: list[tuple[Header, ...]] | None = None
+    timestamps: list[int | None] | None = None
 
     @property
     def column(self) -> pa.Array[Any] | None:
         """The values as an Arrow array, if nothing else belongs to the records."""
-        return self.values.column if self.values is not None and self.keys is None and self.headers is None else None
+        has_more = any(part is not None for part in (self.keys, self.headers, self.timestamps))
+        return None if self.values is None or has_more else self.values.column
 
     def slice(self, start: int, end: int) -> Rows:
         """Records `[start, end)` of these."""
         values = None if self.values is None else self.values.slice(start, end)
-        keys, headers = (None if part is None else part[start:end] for part in (self.keys, self.headers))
-        return Rows(values, min(end, self.size) - start, self.first + start, keys, headers)  # type: ignore[arg-type]
+        parts: Any = (None if part is None else part[start:end] for part in (self.keys, self.headers, self.timestamps))
+        return Rows(values, min(end, self.size) - start, self.first + start, *parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +77,25 @@ class ValueFileReader:
         store: where they are.
         file_format: of values.
         options: how they are read.
+        envelope: what takes records out of values; None: values are what they are.
     """
 
     store: Store
     file_format: str
     options: ReadOptions
+    envelope: Envelope | None = None
 
     def version(self, file: ValueFile) -> str:
         """What differs if the content of a file does."""
         return file.version(is_content=self.store.files.identity_is_content)
 
-    def rows(self, file: ValueFile, first: int) -> Iterator[Rows]:
+    def rows(self, file: ValueFile, first: int, partition: int = -1) -> Iterator[Rows]:
         """The records of a file from the `first`-th on.
+
+        Args:
+            file: to be read.
+            first: number of a record, from 0.
+            partition: of all records; -1: any.
 
         Raises:
             DataError: a file is damaged or was changed, or files that belong together have not as many records.
@@ -110,11 +123,45 @@ class ValueFileReader:
                 )
                 at += count
                 if at > first:
-                    yield rows.slice(max(0, first - rows.first), count)
+                    left = rows.slice(max(0, first - rows.first), count)
+                    yield from [left] if self.envelope is None else self._unpacked(left, file, partition)
             if at < first:
                 raise self._broken(file.first, f"it has {at} records, and {first} were copied before")
             for part in file.parts:
                 self.store.ensure_unchanged(part)
+
+    def _unpacked(self, rows: Rows, file: ValueFile, partition: int) -> Iterator[Rows]:
+        """Records of envelopes; values of one schema at a time. Those before a damaged one come first."""
+        assert self.envelope is not None and rows.values is not None
+        found: list[Unpacked] = []
+        try:
+            for record in self.envelope.unpacked(rows.values):
+                if record.place not in (None, partition) and partition >= 0:
+                    raise DataError(
+                        f"An envelope says that its record is of partition {record.place}, and the name of the file"
+                        f" says {partition}.",
+                        code="restore.envelope",
+                        suggestion="Move the file away, or change file.pattern so that it finds the true partition.",
+                    )
+                found.append(record)
+        except DataError as error:
+            yield from _rows_of(found, rows.first)
+            number = rows.first + len(found)
+            raise self._broken(file.first, f"record {number}: {error.message}", error) from error
+        yield from _rows_of(found, rows.first)
+
+    def first_timestamp(self, file: ValueFile) -> int | None:
+        """The timestamp of the first record, milliseconds since the epoch; None: it has none, or cannot be read.
+
+        An error belongs to the task that reads the file.
+        """
+        if self.envelope is None:
+            return None
+        try:
+            rows = next(self.rows(file, 0), None)
+        except (DataError, UnavailableError, AccessError):
+            return None
+        return None if rows is None or not rows.timestamps else rows.timestamps[0]
 
     def refuse_whole_records(self, file: ValueFile) -> None:
         """Look into a file before the run begins: a wrong configuration shall not write to any topic.
@@ -156,9 +203,12 @@ class ValueFileReader:
             self.store.ensure_unchanged(part)
             raise self._broken(part, error.message if isinstance(error, ConnectError) else error) from error
 
-    def _broken(self, part: BackupFile, reason: object) -> DataError:
+    def _broken(self, part: BackupFile, reason: object, error: DataError | None = None) -> DataError:
         version = part.version(identity_is_content=self.store.files.identity_is_content)
-        return damaged(self.store.full_name(part), version, reason)
+        found = damaged(self.store.full_name(part), version, reason)
+        if error is None:
+            return found
+        return DataError(found.message, code=error.code, suggestion=error.suggestion)
 
     def _ensure_equal_counts(self, file: ValueFile) -> None:
         """Count the records of files that belong together, before the first one is copied."""
@@ -198,6 +248,21 @@ def _reader(kind: str, content: FileContent, name: str, options: ReadOptions) ->
         yield from texts.csv_values(stream, options.csv)
     else:
         yield from texts.text_values(stream)
+
+
+def _rows_of(records: list[Unpacked], first: int) -> Iterator[Rows]:
+    """Consecutive records, divided where the schema of values changes."""
+    for schema, same in groupby(records, key=lambda record: record.value[0]):
+        some = list(same)
+        yield Rows(
+            Values(first, schema, [record.value[1] for record in some]),
+            len(some),
+            first,
+            [record.key for record in some],
+            [record.headers for record in some],
+            [record.timestamp for record in some],
+        )
+        first += len(some)
 
 
 class _Source:

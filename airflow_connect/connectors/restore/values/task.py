@@ -107,7 +107,7 @@ class ValueTask:
     def __init__(self, typed: RestoreConfig, store: Store, context: SourceTaskContext, config: Any) -> None:
         """Offsets are read again: an earlier attempt of this task may have committed some."""
         self._typed, self._store, self._context = typed, store, context
-        self._reader = ValueFileReader(store, typed.file_format, typed.read_options)
+        self._reader = ValueFileReader(store, typed.file_format, typed.read_options, typed.unpacking)
         chains = chains_of(config)
         committed = context.offset_reader.offsets([chain.source for chain in chains])
         kind = FileProgress if typed.is_import else ValueProgress
@@ -160,7 +160,7 @@ class ValueTask:
                     key=key,
                     value_schema=schema,
                     value=value,
-                    timestamp=None,
+                    timestamp=None if rows.timestamps is None else rows.timestamps[n],
                     headers=(*(() if rows.headers is None else rows.headers[n]), *extra),
                     source_partition=chain.source,
                     source_offset=at.to_offset(),
@@ -276,7 +276,7 @@ class ValueTask:
             raise self._broken
         if place.rows is None:
             self._refuse_repeated(place, file)
-            place.rows = self._reader.rows(file, place.first())
+            place.rows = self._reader.rows(file, place.first(), place.chain.partition)
             self._next = next(place.rows, None)
         if self._next is None:
             # A file without records, or without others than those that are copied: nothing can carry its offset.

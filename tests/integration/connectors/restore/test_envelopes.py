@@ -1,0 +1,128 @@
+"""Files of Lenses' and Aiven's sinks back into topics, with keys, headers, timestamps and partitions."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_connect.kafka.admin.topics import all_names
+from airflow_connect.kafka.clients.short_lived import admin_client
+from tests.integration.connectors.restore.test_values import JSON_FORMAT, PLAIN_JSON, STRING
+from tests.support.copies.backups import TIME_MS
+from tests.support.copies.restore import LOCAL_SOURCE, Restore, Stored, stored
+
+pytestmark = pytest.mark.integration
+
+Record = tuple[int, int, str | None, Any, int, list[tuple[str, Any]]]
+"""Partition, offset, key, value, timestamp and headers."""
+RECORDS: list[Record] = [
+    (partition, offset, None if offset == 3 else f"k{offset}", None if offset == 11 else {"n": offset, "t": "ü"},
+     TIME_MS + offset, [("a", "1"), ("b", f"x{offset}")] if offset % 2 else [])
+    for partition in (0, 2)
+    for offset in range(12)
+]  # fmt: skip
+
+
+def lenses(record: Record) -> dict[str, Any]:
+    partition, offset, key, value, at, headers = record
+    metadata = {"timestamp": at, "topic": "orders", "partition": partition, "offset": offset}
+    return {"key": key, "value": value, "headers": dict(headers), "metadata": metadata}
+
+
+def aiven(record: Record) -> dict[str, Any]:
+    _, offset, key, value, at, headers = record
+    stamp = dt.datetime.fromtimestamp(at / 1000, dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    pairs = [{"key": name, "value": text} for name, text in headers]
+    return {"key": key, "value": value, "offset": offset, "timestamp": stamp, "headers": pairs}
+
+
+def write_files(
+    folder: Path, name_of: Callable[[int, int], str], envelope: Callable[[Record], Any], records: Iterable[Record]
+) -> None:
+    """Three records for each file, lines of JSON."""
+    by_file: dict[str, list[bytes]] = {}
+    for record in records:
+        name = name_of(record[0], record[1] // 3 * 3 + 2)
+        by_file.setdefault(name, []).append(json.dumps(envelope(record)).encode())
+    for name, lines in by_file.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = b"".join(line + b"\n" for line in lines)
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+
+
+def restore(kafka: Any, folder: Path, target: str, **config: str) -> Restore:
+    given = {"connector.class": LOCAL_SOURCE, "store.url": f"file://{folder}", "topics.dir": "", **PLAIN_JSON, **config}
+    return Restore(kafka.bootstrap, "orders", target, {"format.class": JSON_FORMAT, "key.converter": STRING, **given})
+
+
+def expected(records: Iterable[Record]) -> list[Stored]:
+    return [
+        Stored(
+            partition, None if key is None else key.encode(),
+            None if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(), at,
+            tuple((name.encode(), text.encode()) for name, text in headers),
+        )
+        for partition, _, key, value, at, headers in records
+    ]  # fmt: skip
+
+
+LAYOUTS = {
+    "lenses": (lenses, lambda partition, offset: f"to/orders/{partition}/{offset}_1_2.json"),
+    "aiven": (aiven, lambda partition, offset: f"day/orders-{partition}-{offset}.gz"),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_records_of_envelopes_come_back(kafka: Any, tmp_path: Path, unique_name: str, name: str) -> None:
+    envelope, name_of = LAYOUTS[name]
+    write_files(tmp_path, name_of, envelope, RECORDS)
+    made = restore(kafka, tmp_path, unique_name, **{"record.envelope": name})
+
+    refused = made.try_run()
+    assert refused.error is not None and "header_types: the types of headers" in refused.error["message"]
+    admin = admin_client({"bootstrap.servers": kafka.bootstrap})
+    assert unique_name not in all_names(admin)
+
+    made.config["accept.loss"] = "header_types"
+    assert made.run(**{"run.max.records": "7"}).records < len(RECORDS)  # in the middle of a file
+    made.run()
+    assert stored(made.bootstrap, made.target) == expected(RECORDS)
+    assert made.run().records == 0
+
+
+def test_names_that_a_pattern_finds_without_an_envelope(kafka: Any, tmp_path: Path, unique_name: str) -> None:
+    write_files(tmp_path, lambda partition, offset: f"{offset}.of.orders.{partition}", lambda one: one[3], RECORDS[:11])
+    pattern = {"file.pattern": r"(?<offset>\d+)\.of\.(?<topic>\w+)\.(?<partition>\d+)"}
+    made = restore(kafka, tmp_path, unique_name, **pattern, **{"accept.loss": "timestamp,key,headers"})
+    made.run()
+    found = stored(made.bootstrap, made.target)
+    assert [json.loads(one.value or b"") for one in found] == [one[3] for one in RECORDS[:11]]
+
+
+def test_imported_files_may_be_envelopes(kafka: Any, tmp_path: Path, unique_name: str) -> None:
+    write_files(tmp_path, lambda partition, offset: f"{partition}/{offset}.json", lenses, RECORDS[:3])
+    made = restore(kafka, tmp_path, unique_name, **{"record.envelope": "lenses", "mode": "GENERIC"})
+    made.config |= {"topics": "", "topic.rename": "", "topic.regex.list": f"{unique_name}:.*"}
+    made.config |= {"topic.creation.default.partitions": "1", "topic.creation.default.replication.factor": "1"}
+    assert made.run(**{"topics": "", "topic.rename": ""}).records == 3
+    assert [one._replace(partition=0) for one in stored(made.bootstrap, unique_name)] == expected(RECORDS[:3])
+
+
+def test_record_of_another_partition_is_an_error_that_names_it(kafka: Any, tmp_path: Path, unique_name: str) -> None:
+    wrong = [*RECORDS[:2], (1, *RECORDS[2][1:]), *RECORDS[3:6]]
+    write_files(tmp_path, lambda _, offset: f"orders/0/{offset}.json", lenses, wrong)
+    losses = {"accept.loss": "header_types"}
+    made = restore(kafka, tmp_path, unique_name, **{"record.envelope": "lenses", **losses})
+    report = made.try_run()
+    assert report.status == "failed" and report.error is not None
+    assert "orders/0/2.json" in report.error["message"] and "record 2: " in report.error["message"]
+    assert "partition 1, and the name of the file says 0" in report.error["message"]
+    # What comes before it is good.
+    assert stored(made.bootstrap, made.target) == expected(RECORDS[:2])
