@@ -327,8 +327,8 @@ def told_of_made(made: tuple[str, Mapping[str, str]]) -> str:
     held = ", ".join(f"{name}={({**_ANY_TIME, **OF_NEW_TOPIC})[name]}" for name in settings)
     later = ", ".join(f"{name}={value}" for name, value in settings.items())
     return (
-        f"{target} is empty and has {held}, as a run creates it that then fails: `airflow-connect restore settings` sets"
-        f" {later} when all is restored."
+        f"{target} is empty and has {held}, as a run creates it that then fails. `airflow-connect restore settings`"
+        f" sets {later} when all is restored."
     )
 
 

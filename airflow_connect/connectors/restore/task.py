@@ -311,9 +311,10 @@ class RestoreTask(SourceTask):
         if place.is_at_end:
             return
         if begin is not None and not progress.passed:
-            yield f"{tp} of the backup has no record at {RestoreKeys.from_offsets} or later: nothing of it is restored."
+            yield f"{tp} of the backup has no record at {RestoreKeys.from_offsets} or later, so none is restored."
         elif end - progress.position > TOLD_HOLE:
-            yield f"{tp} of the backup has no record in [{progress.position}, {end}), up to {RestoreKeys.until_offsets}."
+            begin = progress.position
+            yield f"{tp} of the backup has no record in [{begin}, {end}), up to {RestoreKeys.until_offsets}."
         elif self._typed.until_ms is not None:
             yield (
                 f"{tp} of the backup has no record at {RestoreKeys.until_ms} or later, and was restored to its end at"
