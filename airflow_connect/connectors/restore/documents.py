@@ -1,7 +1,8 @@
 """What the sink has written beside a backup: for each of its runs the settings of topics and the offsets of groups.
 
 Written by `airflow_connect.connectors.files.shared.publishing.backup_document`; the newest document that names a topic
-counts, because several sinks may write to one place. One that cannot be read does not keep records from being restored: it is named, and an older one is used.
+counts, because several sinks may write to one place. One that cannot be read does not keep records from being restored:
+it is named, and an older one is used.
 """
 
 from __future__ import annotations
