@@ -390,7 +390,9 @@ class RestoreTask(SourceTask):
         import pyarrow.compute as pc
 
         tp, stamps = place.chain.topic_partition, piece.records.columns["timestamp"]
-        is_good: Any = pc.is_in(pc.greater(stamps, pa.scalar(0, pa.int64())), pa.array([True]))
+        first_ms, last_ms = (pa.scalar(at, pa.int64()) for at in (place.chain.first_ms, place.chain.last_ms))
+        is_taken: Any = pc.and_(pc.greater_equal(stamps, first_ms), pc.less_equal(stamps, last_ms))
+        is_good: Any = pc.fill_null(is_taken, pa.scalar(value=False))
         has_losses = is_good.false_count > 0
         wrong: dict[int, DataError] = {}
         name = first_unwritable(piece.records.columns["headers"])  # type: ignore[arg-type]
@@ -398,7 +400,8 @@ class RestoreTask(SourceTask):
             wrong[name[0]] = _bad_name(f"{tp}@{piece.records.offsets[name[0]]}", name[1])
         if has_losses and TIMESTAMP not in self._typed.accepted:
             first = int(is_good.to_numpy(zero_copy_only=False).argmin())
-            wrong.setdefault(first, _bad_time(f"{tp}@{piece.records.offsets[first]}", stamps[first].as_py()))
+            where, target = f"{tp}@{piece.records.offsets[first]}", self._typed.target_of(tp.topic)
+            wrong.setdefault(first, _bad_time(where, stamps[first].as_py(), target))
         if wrong:
             first = min(wrong)
             self.context.leave_out(f"{tp} of the backup from offset {piece.records.offsets[first]} on", wrong[first])
@@ -426,7 +429,15 @@ def _bad_name(where: str, name: str) -> DataError:
     )
 
 
-def _bad_time(where: str, stamp: int | None) -> DataError:
+def _bad_time(where: str, stamp: int | None, target: str) -> DataError:
+    if stamp is not None and stamp > 0:
+        return DataError(
+            f"{where} of the backup has the timestamp {stamp}, which {target} does not take"
+            " (message.timestamp.before.max.ms, message.timestamp.after.max.ms).",
+            code="restore.timestamp",
+            suggestion="Change these settings of the topic, and run again."
+            f" {RestoreKeys.accepted}={TIMESTAMP} gives such records the time of the run.",
+        )
     return DataError(
         f"{where} of the backup has the timestamp {stamp}, which Kafka's client cannot write.",
         code="restore.timestamp",

@@ -17,6 +17,10 @@ CHAINS = "airflow_connect.restore.chains"
 """Key of a task's configuration; set by the connector, not by users."""
 
 
+ANY_TIME = (1, (1 << 63) - 1)
+"""Kafka's client cannot write a timestamp of 0 or below."""
+
+
 class Chain(NamedTuple):
     """A partition of the backup, as planned.
 
@@ -28,6 +32,7 @@ class Chain(NamedTuple):
         before_ms: the last modification of those.
         deletes_before_ms: records that are older are deleted by Kafka soon; 0: none.
         end: offset of the first record that is not restored; -1: all are.
+        first_ms, last_ms: the first and the last timestamp that the topic takes.
     """
 
     topic: str
@@ -38,6 +43,8 @@ class Chain(NamedTuple):
     before_ms: int = 0
     deletes_before_ms: int = 0
     end: int = -1
+    first_ms: int = ANY_TIME[0]
+    last_ms: int = ANY_TIME[1]
 
     @property
     def topic_partition(self) -> TopicPartition:
