@@ -66,6 +66,15 @@ class Wanted(NamedTuple):
     original: TopicFacts | None = None
 
 
+class Limits(NamedTuple):
+    """What a topic takes and keeps; see `Chain`."""
+
+    deletes_before_ms: int
+    first_ms: int
+    last_ms: int
+    needs_keys: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Targets:
     """The topics of the cluster that records go to.
@@ -189,13 +198,16 @@ class Targets:
             if all(now[target].get(name) == _of_new_topic(wanted[target].original)[name] for name in settings)
         }
 
-    def retention_cuts(self, there: Mapping[str, TopicInfo]) -> dict[str, int]:
-        """By topic, the timestamp before which records are deleted soon; 0: no record is."""
-        return {topic: deletes_before(found, self.now_ms) for topic, found in self._settings(there).items()}
-
-    def times(self, there: Mapping[str, TopicInfo]) -> dict[str, tuple[int, int]]:
-        """By topic the first and the last timestamp that it takes now."""
-        return {topic: times_of(found, self.now_ms) for topic, found in self._settings(there).items()}
+    def limits(self, there: Mapping[str, TopicInfo]) -> dict[str, Limits]:
+        """What each topic takes and keeps now."""
+        return {
+            topic: Limits(
+                deletes_before(found, self.now_ms),
+                *times_of(found, self.now_ms),
+                "compact" in found.get("cleanup.policy", ""),
+            )
+            for topic, found in self._settings(there).items()
+        }
 
     def to_lift(self, there: Mapping[str, TopicInfo]) -> dict[str, dict[str, str]]:
         """By topic the settings that would delete records meanwhile, if they are to be lifted."""

@@ -402,6 +402,11 @@ class RestoreTask(SourceTask):
             first = int(is_good.to_numpy(zero_copy_only=False).argmin())
             where, target = f"{tp}@{piece.records.offsets[first]}", self._typed.target_of(tp.topic)
             wrong.setdefault(first, _bad_time(where, stamps[first].as_py(), target))
+        keys = piece.records.columns["key"]
+        if place.chain.needs_keys and keys.null_count:
+            first = int(keys.is_null().to_numpy(zero_copy_only=False).argmax())
+            where, target = f"{tp}@{piece.records.offsets[first]}", self._typed.target_of(tp.topic)
+            wrong.setdefault(first, _no_key(where, target))
         if wrong:
             first = min(wrong)
             self.context.leave_out(f"{tp} of the backup from offset {piece.records.offsets[first]} on", wrong[first])
@@ -426,6 +431,14 @@ def _bad_name(where: str, name: str) -> DataError:
         " shorter name.",
         code="restore.header_name",
         suggestion="This partition can only be restored up to that record.",
+    )
+
+
+def _no_key(where: str, target: str) -> DataError:
+    return DataError(
+        f"{where} of the backup has no key, and {target} is compacted: Kafka does not take it.",
+        code="restore.no_key",
+        suggestion="Set cleanup.policy=delete for the topic, or target.retention.lifted=true for the restore.",
     )
 
 

@@ -310,3 +310,19 @@ def test_timestamp_that_the_topic_does_not_take_leaves_its_partition_out(
     report = restore.run(columnar=columnar, **{"accept.loss": "timestamp"})
     assert any("accept.loss=timestamp): 2" in note for note in report.notes)
     assert len(stored(restore.bootstrap, restore.target)) == 6
+
+
+@pytest.mark.parametrize("columnar", [True, False])
+def test_record_without_a_key_leaves_its_partition_out_of_a_compacted_topic(
+    restore: Restore, make_topic: Any, tmp_path: Path, *, columnar: bool
+) -> None:
+    write_file(tmp_path / "topics", [record(0), record(1, key=None), record(2)])
+    backup(tmp_path, 0, partition=1)
+    restore.target = make_topic(2, {"cleanup.policy": "compact"})
+    restore.config["tasks.max"] = "1"
+    report = restore.try_run(columnar=columnar)
+    assert report.status == "failed" and report.error is not None
+    assert f"t-0@1 of the backup has no key, and {restore.target} is compacted" in str(report.error["message"])
+    assert [one.partition for one in stored(restore.bootstrap, restore.target)] == [0, 1]
+    restore.run(columnar=columnar, **{"target.retention.lifted": "true"})
+    assert len(stored(restore.bootstrap, restore.target)) == 4
