@@ -32,6 +32,7 @@ from airflow_connect.connectors.restore.read.records import NO_BACKUP
 from airflow_connect.connectors.restore.remembered import settings_in, text_of
 from airflow_connect.connectors.restore.target import (
     KEEPS_ALL,
+    Limits,
     Targets,
     Wanted,
     refused,
@@ -58,12 +59,12 @@ class Prepared(NamedTuple):
     """The topics that records go to, after they were checked.
 
     Attributes:
-        targets: by topic its id, and the timestamp before which Kafka deletes records soon.
+        targets: by topic its id, and what it takes and keeps.
         to_lift: by topic the settings that would delete records meanwhile.
         later: by topic what it gets when all is restored.
     """
 
-    targets: Mapping[str, tuple[str, int]]
+    targets: Mapping[str, tuple[str, Limits]]
     to_lift: Mapping[str, Mapping[str, str]]
     later: Mapping[str, Mapping[str, str]]
 
@@ -326,9 +327,9 @@ class RestoreConnector(SourceConnector):
             for note in (*targets.notes(wanted, there), *map(told_of_made, made.items()), *targets.create(missing)):
                 self.context.note(note)
             there = targets.existing(wanted)
-            cuts, to_lift = targets.retention_cuts(there), targets.to_lift(there)
+            limits, to_lift = targets.limits(there), targets.to_lift(there)
             later = {target: settings_after(one.original) for target, one in missing.items()} | to_lift | made
-            found = {target: (info.topic_id, cuts[target]) for target, info in there.items()}
+            found = {target: (info.topic_id, limits[target]) for target, info in there.items()}
             return Prepared(found, to_lift, later)
 
     def _lift(self) -> None:
@@ -416,11 +417,11 @@ class RestoreConnector(SourceConnector):
         found = []
         for chain in chains:
             target = self._typed.target_of(chain.topic)
-            topic_id, cut = prepared.targets[target]
+            topic_id, limits = prepared.targets[target]
             before = settings_in(chain.progress.later, target) if chain.progress.topic_id == topic_id else {}
             later = text_of({**before, **prepared.later.get(target, {})})
             progress = chain.progress.after(target=target, topic_id=topic_id, run=self.context.run_id, later=later)
-            found.append(chain._replace(progress=progress, deletes_before_ms=cut))
+            found.append(chain.claimed(progress, *limits))
         return found
 
     def _tell_plan(self, chains: Sequence[Chain]) -> None:

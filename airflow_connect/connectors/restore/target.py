@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 from airflow_connect.api.cluster_facts import TopicFacts
 from airflow_connect.api.offsets import TopicPartition, is_other_topic
 from airflow_connect.connectors.restore.keys import ANY, RESUME, RETENTION, TIMESTAMP, RestoreKeys
+from airflow_connect.connectors.restore.work import ANY_TIME
 from airflow_connect.counting import names, plural
 from airflow_connect.errors import ConfigError, OffsetError
 from airflow_connect.kafka.admin import new_topics, watermarks
@@ -63,6 +64,15 @@ class Wanted(NamedTuple):
     chains: Mapping[int, Claim | None]
     oldest_ms: int | None
     original: TopicFacts | None = None
+
+
+class Limits(NamedTuple):
+    """What a topic takes and keeps; see `Chain`."""
+
+    deletes_before_ms: int
+    first_ms: int
+    last_ms: int
+    needs_keys: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +198,16 @@ class Targets:
             if all(now[target].get(name) == _of_new_topic(wanted[target].original)[name] for name in settings)
         }
 
-    def retention_cuts(self, there: Mapping[str, TopicInfo]) -> dict[str, int]:
-        """By topic, the timestamp before which records are deleted soon; 0: no record is."""
-        return {topic: deletes_before(found, self.now_ms) for topic, found in self._settings(there).items()}
+    def limits(self, there: Mapping[str, TopicInfo]) -> dict[str, Limits]:
+        """What each topic takes and keeps now."""
+        return {
+            topic: Limits(
+                deletes_before(found, self.now_ms),
+                *times_of(found, self.now_ms),
+                "compact" in found.get("cleanup.policy", ""),
+            )
+            for topic, found in self._settings(there).items()
+        }
 
     def to_lift(self, there: Mapping[str, TopicInfo]) -> dict[str, dict[str, str]]:
         """By topic the settings that would delete records meanwhile, if they are to be lifted."""
@@ -267,8 +284,8 @@ class Targets:
         oldest = wanted.oldest_ms
         if oldest is None:
             return
-        before = int(settings.get(BEFORE_MAX) or 0)
-        if before and self.now_ms - oldest > before and settings.get(TIMESTAMP_TYPE) != "LogAppendTime":
+        if oldest < times_of(settings, self.now_ms)[0] and oldest > 0 and TIMESTAMP not in self.accepted:
+            before = settings[BEFORE_MAX]
             yield f"{target} has {BEFORE_MAX}={before}, and the backup has the timestamp {oldest}, which it refuses."
         if oldest < deletes_before(settings, self.now_ms) and RETENTION not in self.accepted:
             yield (
@@ -327,8 +344,8 @@ def told_of_made(made: tuple[str, Mapping[str, str]]) -> str:
     held = ", ".join(f"{name}={({**_ANY_TIME, **OF_NEW_TOPIC})[name]}" for name in settings)
     later = ", ".join(f"{name}={value}" for name, value in settings.items())
     return (
-        f"{target} is empty and has {held}, as a run creates it that then fails: `airflow-connect restore settings` sets"
-        f" {later} when all is restored."
+        f"{target} is empty and has {held}, as a run creates it that then fails. `airflow-connect restore settings`"
+        f" sets {later} when all is restored."
     )
 
 
@@ -361,6 +378,15 @@ def _of_new_topic(original: TopicFacts | None) -> dict[str, str]:
     """What a topic gets that is created, instead of the settings of its original."""
     limits = {} if original is None else {name: _ANY_TIME[name] for name in _ANY_TIME if name in original.settings}
     return {**OF_NEW_TOPIC, **limits}
+
+
+def times_of(settings: Mapping[str, str], now_ms: int) -> tuple[int, int]:
+    """The first and the last timestamp that a topic with these settings takes (KIP-937)."""
+    first, last = ANY_TIME
+    if settings.get(TIMESTAMP_TYPE) == "LogAppendTime":
+        return first, last
+    before, after = int(settings.get(BEFORE_MAX) or last), int(settings.get(AFTER_MAX) or last)
+    return max(first, now_ms - before), min(last, now_ms + after)
 
 
 def deletes_before(settings: Mapping[str, str], now_ms: int) -> int:

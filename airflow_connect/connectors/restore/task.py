@@ -311,9 +311,10 @@ class RestoreTask(SourceTask):
         if place.is_at_end:
             return
         if begin is not None and not progress.passed:
-            yield f"{tp} of the backup has no record at {RestoreKeys.from_offsets} or later: nothing of it is restored."
+            yield f"{tp} of the backup has no record at {RestoreKeys.from_offsets} or later, so none is restored."
         elif end - progress.position > TOLD_HOLE:
-            yield f"{tp} of the backup has no record in [{progress.position}, {end}), up to {RestoreKeys.until_offsets}."
+            begin = progress.position
+            yield f"{tp} of the backup has no record in [{begin}, {end}), up to {RestoreKeys.until_offsets}."
         elif self._typed.until_ms is not None:
             yield (
                 f"{tp} of the backup has no record at {RestoreKeys.until_ms} or later, and was restored to its end at"
@@ -389,7 +390,9 @@ class RestoreTask(SourceTask):
         import pyarrow.compute as pc
 
         tp, stamps = place.chain.topic_partition, piece.records.columns["timestamp"]
-        is_good: Any = pc.is_in(pc.greater(stamps, pa.scalar(0, pa.int64())), pa.array([True]))
+        first_ms, last_ms = (pa.scalar(at, pa.int64()) for at in (place.chain.first_ms, place.chain.last_ms))
+        is_taken: Any = pc.and_(pc.greater_equal(stamps, first_ms), pc.less_equal(stamps, last_ms))
+        is_good: Any = pc.fill_null(is_taken, pa.scalar(value=False))
         has_losses = is_good.false_count > 0
         wrong: dict[int, DataError] = {}
         name = first_unwritable(piece.records.columns["headers"])  # type: ignore[arg-type]
@@ -397,7 +400,13 @@ class RestoreTask(SourceTask):
             wrong[name[0]] = _bad_name(f"{tp}@{piece.records.offsets[name[0]]}", name[1])
         if has_losses and TIMESTAMP not in self._typed.accepted:
             first = int(is_good.to_numpy(zero_copy_only=False).argmin())
-            wrong.setdefault(first, _bad_time(f"{tp}@{piece.records.offsets[first]}", stamps[first].as_py()))
+            where, target = f"{tp}@{piece.records.offsets[first]}", self._typed.target_of(tp.topic)
+            wrong.setdefault(first, _bad_time(where, stamps[first].as_py(), target))
+        keys = piece.records.columns["key"]
+        if place.chain.needs_keys and keys.null_count:
+            first = int(keys.is_null().to_numpy(zero_copy_only=False).argmax())
+            where, target = f"{tp}@{piece.records.offsets[first]}", self._typed.target_of(tp.topic)
+            wrong.setdefault(first, _no_key(where, target))
         if wrong:
             first = min(wrong)
             self.context.leave_out(f"{tp} of the backup from offset {piece.records.offsets[first]} on", wrong[first])
@@ -425,7 +434,23 @@ def _bad_name(where: str, name: str) -> DataError:
     )
 
 
-def _bad_time(where: str, stamp: int | None) -> DataError:
+def _no_key(where: str, target: str) -> DataError:
+    return DataError(
+        f"{where} of the backup has no key, and {target} is compacted: Kafka does not take it.",
+        code="restore.no_key",
+        suggestion="Set cleanup.policy=delete for the topic, or target.retention.lifted=true for the restore.",
+    )
+
+
+def _bad_time(where: str, stamp: int | None, target: str) -> DataError:
+    if stamp is not None and stamp > 0:
+        return DataError(
+            f"{where} of the backup has the timestamp {stamp}, which {target} does not take"
+            " (message.timestamp.before.max.ms, message.timestamp.after.max.ms).",
+            code="restore.timestamp",
+            suggestion="Change these settings of the topic, and run again."
+            f" {RestoreKeys.accepted}={TIMESTAMP} gives such records the time of the run.",
+        )
     return DataError(
         f"{where} of the backup has the timestamp {stamp}, which Kafka's client cannot write.",
         code="restore.timestamp",

@@ -17,6 +17,10 @@ CHAINS = "airflow_connect.restore.chains"
 """Key of a task's configuration; set by the connector, not by users."""
 
 
+ANY_TIME = (1, (1 << 63) - 1)
+"""Kafka's client cannot write a timestamp of 0 or below."""
+
+
 class Chain(NamedTuple):
     """A partition of the backup, as planned.
 
@@ -28,6 +32,8 @@ class Chain(NamedTuple):
         before_ms: the last modification of those.
         deletes_before_ms: records that are older are deleted by Kafka soon; 0: none.
         end: offset of the first record that is not restored; -1: all are.
+        first_ms, last_ms: the first and the last timestamp that the topic takes.
+        needs_keys: whether the topic takes no records without a key.
     """
 
     topic: str
@@ -38,11 +44,26 @@ class Chain(NamedTuple):
     before_ms: int = 0
     deletes_before_ms: int = 0
     end: int = -1
+    first_ms: int = ANY_TIME[0]
+    last_ms: int = ANY_TIME[1]
+    needs_keys: bool = False
 
     @property
     def topic_partition(self) -> TopicPartition:
         """The partition of the backup."""
         return TopicPartition(self.topic, self.partition)
+
+    def claimed(
+        self, progress: Progress, deletes_before_ms: int, first_ms: int, last_ms: int, needs_keys: bool
+    ) -> Chain:
+        """The same with what is known of its topic."""
+        return self._replace(
+            progress=progress,
+            deletes_before_ms=deletes_before_ms,
+            first_ms=first_ms,
+            last_ms=last_ms,
+            needs_keys=needs_keys,
+        )
 
     @property
     def size_bytes(self) -> int:

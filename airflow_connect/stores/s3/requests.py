@@ -289,7 +289,7 @@ class S3Requests:
                     f"{self.settings.bucket} says that there are more objects below {prefix or '/'}, and not where they"
                     " begin, so the listing is not complete.",
                     code="s3.listing",
-                    suggestion="Look at the S3 server, or at a proxy before it: its answers to ListObjectsV2 are wrong.",
+                    suggestion="Look at the S3 server, or at a proxy before it: it answers ListObjectsV2 wrongly.",
                 )
             token = following
 

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 AT_ONCE = 20_000
 """Records that are compared as columns at a time."""
 COMPARED = ("key", "value", "headers")
+FOREIGN = "restore.foreign_record"
+
+
+def dropped(pieces: Iterator[Records], count: int) -> Iterator[Records]:
+    """The records without the first `count`."""
+    for piece in pieces:
+        yield piece.slice(min(count, len(piece)), len(piece))
+        count -= min(count, len(piece))
 
 
 class Matching:

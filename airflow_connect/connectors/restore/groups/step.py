@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.offsets import OffsetRange, TopicPartition, is_other_topic
 from airflow_connect.connectors.restore.backup import Backup, BackupFile
 from airflow_connect.connectors.restore.documents import RunDocument
-from airflow_connect.connectors.restore.groups.matching import Matching
+from airflow_connect.connectors.restore.groups.matching import FOREIGN, Matching, dropped
 from airflow_connect.connectors.restore.keys import TIMESTAMP
 from airflow_connect.connectors.restore.progress import Progress
 from airflow_connect.connectors.restore.read.chain import ChainReader, FileReader
@@ -21,7 +21,7 @@ from airflow_connect.connectors.restore.read.opening import Store
 from airflow_connect.connectors.restore.read.records import Records
 from airflow_connect.connectors.restore.work import Chain
 from airflow_connect.counting import names
-from airflow_connect.errors import ConnectError, OffsetError
+from airflow_connect.errors import ConnectError, DataError, OffsetError
 from airflow_connect.kafka.admin import consumer_group, watermarks
 from airflow_connect.kafka.admin.consumer_group import Committed
 from airflow_connect.kafka.admin.topics import all_names, resolve_topics
@@ -179,20 +179,43 @@ def _of_partition(
     target = TopicPartition(progress.target, tp.partition)
     low = watermarks.earliest_offsets(admin, [target])[target]
     end = watermarks.latest_offsets(admin, [target], READ_COMMITTED)[target]
-    matching = Matching(target, compares_times=TIMESTAMP not in restored.typed.accepted)
     capped = [min(offset, progress.position) for _, offset, _ in entries]
-    originals = _originals(restored, tp, progress.position)
-    offsets = matching.translated(
-        capped, originals, _copies(consumer, OffsetRange(target.topic, target.partition, low, end))
-    )
+    log = OffsetRange(target.topic, target.partition, low, end)
+    after, offsets = _translated(restored, tp, capped, consumer, log)
     for (group, offset, metadata), at in zip(entries, capped, strict=True):
         new = offsets[at]
         note = ""
         if offset > progress.position:
             note = f"it was {offset - progress.position} offsets ahead of what is restored"
         if new is None:
-            new = low if matching.after is None else matching.after
+            new = low if after is None else after
         yield GroupOffset(group, tp, offset, target, new, metadata, note)
+
+
+def _translated(
+    restored: Restored, tp: TopicPartition, offsets: Sequence[int], consumer: Mapping[str, Any], log: OffsetRange
+) -> tuple[int | None, dict[int, int | None]]:
+    """Offsets of the backup in the log of the topic; with the offset after the last record that was compared."""
+    position, compares_times = restored.progress[tp].position, TIMESTAMP not in restored.typed.accepted
+
+    def without_first(gone: int) -> tuple[Matching, dict[int, int | None]]:
+        matching = Matching(TopicPartition(log.topic, log.partition), compares_times=compares_times)
+        originals = dropped(_originals(restored, tp, position), gone)
+        return matching, matching.translated(offsets, originals, _copies(consumer, log))
+
+    if log.start:
+        # Retention deletes from the beginning, and records there may be equal to those that are left.
+        gone = sum(map(len, _originals(restored, tp, position))) - sum(map(len, _copies(consumer, log)))
+        try:
+            matching, found = without_first(max(0, gone))
+        except DataError as error:
+            if error.code != FOREIGN:
+                raise
+        else:
+            if not matching.passed_over:
+                return matching.after, found
+    matching, found = without_first(0)
+    return matching.after, found
 
 
 def _originals(restored: Restored, tp: TopicPartition, position: int) -> Iterator[Records]:

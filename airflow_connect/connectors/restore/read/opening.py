@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_connect.connectors.restore.backup import BackupFile
-from airflow_connect.errors import DataError, UnavailableError
+from airflow_connect.errors import AccessError, DataError, UnavailableError
 from airflow_connect.stores.file_system import FileBytes, FileSystem, FoundFile, GoneError
 
+ARCHIVED = "restore.archived"
 WHOLE_BYTES = 8 << 20
 """A file that is not larger is fetched with one request."""
 
@@ -71,6 +72,14 @@ class Store:
             f" {state}.",
             code="restore.changed_meanwhile",
             suggestion="Put the planned file back, and run again. What was restored of the partition before stays.",
+        )
+
+    def archived(self, file: BackupFile, error: AccessError) -> DataError:
+        """The error for an object that can only be read when it is back from an archive: others can be read."""
+        return DataError(
+            f"{self.full_name(file)} is in an archive: {error.message}",
+            code="restore.archived",
+            suggestion="Restore the object from its archive (RestoreObject), then run again.",
         )
 
     def _found(self, file: BackupFile) -> FoundFile:
@@ -152,6 +161,10 @@ class FileContent(io.RawIOBase):
             except UnavailableError as error:
                 if error.code == "file.changed_meanwhile":
                     raise self._store.changed(self._file) from error
+                raise
+            except AccessError as error:
+                if error.code == "s3.archived":
+                    raise self._store.archived(self._file, error) from error
                 raise
             if not part:
                 raise self._store.changed(self._file)

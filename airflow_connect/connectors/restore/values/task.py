@@ -10,7 +10,7 @@ from airflow_connect.api.record import Header, SourceRecord
 from airflow_connect.api.schema import STRING
 from airflow_connect.api.source import SourceColumns
 from airflow_connect.connectors.restore.options import SEPARATED
-from airflow_connect.connectors.restore.read.opening import Store
+from airflow_connect.connectors.restore.read.opening import ARCHIVED, Store
 from airflow_connect.connectors.restore.read.records import damaged
 from airflow_connect.connectors.restore.value_keys import FAIL
 from airflow_connect.connectors.restore.values.progress import FileProgress, ValueProgress
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.restore.values.files import ValueFile
 
 RECORDS_AT_ONCE = 2_000
+NOT_DAMAGED = frozenset({"restore.changed_meanwhile", ARCHIVED, WHOLE_RECORDS})
+"""Errors that `behavior.on.error` is not about: the file is there, and can be read later or in another way."""
 SECONDS_OF_BATCH, RECORDS_OF_BATCH = 1.0, 200_000
 """When a batch ends, which transaction.boundary=poll commits: a commit of each small file would cost more than it."""
 
@@ -338,7 +340,7 @@ class ValueTask:
         assert file is not None
         name, record = self._store.full_name(file.first), place.first()
         what = f"{name} from record {record} on"
-        if self._typed.on_error == FAIL or error.code in ("restore.changed_meanwhile", WHOLE_RECORDS):
+        if self._typed.on_error == FAIL or error.code in NOT_DAMAGED:
             label = what if self._typed.is_import else f"{place.chain.label} of the backup, {what}"
             self._context.leave_out(label, error)
             self._left.pop()

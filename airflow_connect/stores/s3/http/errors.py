@@ -241,6 +241,8 @@ def _explain(refusal: Refusal, tried: Attempted) -> tuple[str, str, str]:
         return "s3.credentials_wrong", "Correct the access key and its secret.", "aws.access.key.id"
     if refusal.code == "RequestTimeTooSkewed":
         return "s3.clock", "Set this machine's clock: S3 accepts signatures of the last 15 minutes.", ""
+    if refusal.code == "InvalidObjectState":
+        return "s3.archived", "Restore the object from its archive (RestoreObject), then run again.", ""
     if refusal.status == 403:
         needed = " and ".join(tried.permissions)
         return "s3.forbidden", f"Grant {needed} on this bucket to the credentials in use.", ""

@@ -14,7 +14,7 @@ from tests.devstack.s3_faults import Fault, Rule, S3FaultProxy
 from tests.integration.connectors.files.s3.objects import PARQUET_FORMAT
 from tests.support.copies.backups import TIME_MS
 from tests.support.copies.restore import restore_of, stored
-from tests.support.servers.s3_interceptor import Answer, S3Interceptor, Seen
+from tests.support.servers.s3_interceptor import Answer, S3Interceptor, Seen, error
 
 pytestmark = pytest.mark.integration
 FAULTS = [Fault.INTERNAL_ERROR, Fault.SLOW_DOWN, Fault.DROP, Fault.CUT_ANSWER]
@@ -87,3 +87,22 @@ def test_listing_that_does_not_go_on_is_no_complete_one(s3: Any, sink: Any, toke
         report = restore.try_run()
     assert report.status == "failed" and report.error is not None
     assert report.error["code"] == "s3.listing" and "the listing is not complete" in str(report.error["message"])
+
+
+ARCHIVED = error(403, "InvalidObjectState")
+
+
+def test_object_in_an_archive_leaves_out_its_partition_and_no_other(kafka: Any, s3: Any, sink: Any) -> None:
+    def refuse(request: Seen, _: Callable[[], Answer]) -> Answer | None:
+        is_archived = f"{sink.topic}%2B0%2B0000000003" in request.path or f"{sink.topic}+0+0000000003" in request.path
+        return ARCHIVED if request.method == "GET" and is_archived else None
+
+    with S3Interceptor(refuse, upstream=s3.endpoint_url) as server:
+        restore = restore_of(sink, f"{sink.topic}-restored", **{"store.url": server.url})
+        report = restore.try_run()
+        assert report.status == "failed" and report.error is not None
+        assert "is in an archive" in str(report.error["message"])
+        assert len([one for one in stored(kafka.bootstrap, restore.target) if one.partition == 1]) == 20
+        server.rules.clear()
+        restore.run()
+    assert stored(kafka.bootstrap, restore.target) == stored(kafka.bootstrap, sink.topic)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from tests.integration.connectors.files.s3.objects import PARQUET_FORMAT
 from tests.support.command_line import run_command
@@ -221,3 +222,22 @@ def test_equal_records_before_the_beginning_are_not_taken_for_those_of_the_topic
     assert Groups(restore, tmp_path).run()[0] == 0
 
     assert next_values(kafka.bootstrap, f"{topic}-group", restore.target, 0, 2) == [b"a", b"c"]
+
+
+def test_equal_records_that_the_topic_has_lost_are_not_taken_for_those_that_are_left(
+    kafka: Any, make_topic: Any, produce: Any, make_sink: Any, tmp_path: Path
+) -> None:
+    topic, group = make_topic(1), f"group-{tmp_path.name}"
+    produce(topic, [(0, b"k", value, TIME_MS, []) for value in (b"a", b"b", b"a", b"c")])
+    commit(kafka.bootstrap, group, topic, 0, 2)
+    sink = make_sink(topic, **{"store.kafka.records": "true", "format.class": PARQUET_FORMAT, "flush.size": "3"})
+    sink.run()
+    restore = restore_of(sink, f"{topic}-restored")
+    restore.run()
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    for deleted in admin.delete_records([TopicPartition(restore.target, 0, 2)]).values():
+        deleted.result()
+
+    assert Groups(restore, tmp_path).run("--groups", group)[0] == 0
+
+    assert next_values(kafka.bootstrap, group, restore.target, 0, 2) == [b"a", b"c"]

@@ -14,6 +14,7 @@ import pytest
 
 from airflow_connect.runtime.driver.kinds import kind_of
 from tests.support.copies.restore import LOCAL_SOURCE, S3_SOURCE, Restore, stored
+from tests.support.servers.s3_interceptor import S3Interceptor, error
 
 pytestmark = pytest.mark.integration
 
@@ -274,3 +275,23 @@ def test_files_are_known_when_the_import_begins_at_another_directory(files: Impo
     assert files.try_run().status == "empty"
     (folder / "b.json").unlink()
     assert files.try_run(**{"topics.dir": ""}).status == "empty"
+
+
+@pytest.mark.parametrize("policy", ["fail", "ignore"])
+def test_object_in_an_archive_does_not_keep_others_from_being_imported(
+    files: Import, s3: Any, bucket: str, policy: str
+) -> None:
+    client = s3.client()
+    client.put_object(Bucket=bucket, Key="topics/inbox/a.json", Body=b'{"n":1}' * 99)  # the largest one comes first
+    client.put_object(Bucket=bucket, Key="topics/inbox/b.json", Body=b'{"n":2}')
+    files.config |= {
+        "connector.class": S3_SOURCE, "s3.bucket.name": bucket, "s3.region": s3.region, "tasks.max": "1",
+        "aws.access.key.id": s3.access_key, "aws.secret.access.key": s3.secret_key, "behavior.on.error": policy,
+    }  # fmt: skip
+    with S3Interceptor(
+        lambda request, _: error(403, "InvalidObjectState") if request.path.endswith("a.json") else None,
+        upstream=s3.endpoint_url,
+    ) as server:
+        told = failure(files, **{"store.url": server.url})
+    assert "a.json is in an archive" in told and "RestoreObject" in told
+    assert [one["n"] for one in values(files)] == [2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -288,3 +289,40 @@ def test_time_of_the_brokers_is_told_where_it_is_accepted(restore: Restore, make
     report = restore.run(**{"accept.loss": "timestamp"})
     told = f"{restore.target} has message.timestamp.type=LogAppendTime: its records get the time of this run."
     assert told in report.notes
+
+
+@pytest.mark.parametrize("columnar", [True, False])
+def test_timestamp_that_the_topic_does_not_take_leaves_its_partition_out(
+    restore: Restore, tmp_path: Path, *, columnar: bool
+) -> None:
+    later = int(time.time() * 1000) + DAY_MS  # Kafka 4 takes an hour, former releases took any time
+    for partition in range(2):
+        first = record(0, partition=partition)
+        write_file(tmp_path / "topics", [first, record(1, partition=partition, timestamp=later + partition - 1)])
+    write_file(tmp_path / "topics", [record(0, partition=2), record(1, partition=2)])
+    restore.config["tasks.max"] = "1"
+    report = restore.try_run(columnar=columnar)
+    assert report.status == "failed" and report.error is not None
+    assert f"t-0@1 of the backup has the timestamp {later - 1}, which {restore.target} does not take" in str(
+        report.error["message"]
+    )
+    assert [one.partition for one in stored(restore.bootstrap, restore.target)] == [0, 1, 2, 2]
+    report = restore.run(columnar=columnar, **{"accept.loss": "timestamp"})
+    assert any("accept.loss=timestamp): 2" in note for note in report.notes)
+    assert len(stored(restore.bootstrap, restore.target)) == 6
+
+
+@pytest.mark.parametrize("columnar", [True, False])
+def test_record_without_a_key_leaves_its_partition_out_of_a_compacted_topic(
+    restore: Restore, make_topic: Any, tmp_path: Path, *, columnar: bool
+) -> None:
+    write_file(tmp_path / "topics", [record(0), record(1, key=None), record(2)])
+    backup(tmp_path, 0, partition=1)
+    restore.target = make_topic(2, {"cleanup.policy": "compact"})
+    restore.config["tasks.max"] = "1"
+    report = restore.try_run(columnar=columnar)
+    assert report.status == "failed" and report.error is not None
+    assert f"t-0@1 of the backup has no key, and {restore.target} is compacted" in str(report.error["message"])
+    assert [one.partition for one in stored(restore.bootstrap, restore.target)] == [0, 1]
+    restore.run(columnar=columnar, **{"target.retention.lifted": "true"})
+    assert len(stored(restore.bootstrap, restore.target)) == 4

@@ -182,7 +182,7 @@ def test_chains_are_divided_by_bytes() -> None:
 def test_work_of_a_task_survives_its_configuration() -> None:
     backup = listed(found("t/\udcff/t+0+0.parquet"), one(5))
     (chain,) = left(backup)
-    chain = chain._replace(deletes_before_ms=5)
+    chain = chain._replace(deletes_before_ms=5, first_ms=6, last_ms=7)
     config = task_config({"name": "x"}, [chain])
     assert chains_of(config) == [chain]
     assert config["name"] == "x"
