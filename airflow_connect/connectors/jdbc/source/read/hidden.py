@@ -17,6 +17,7 @@ _TIMELESS = {
     "sqlite": "a value that SQLite does not read as a date and time (such as 31/01/2026)",
 }
 """What rows have that `Criteria.timeless` counts."""
+_DAY_US = 86_400_000_000
 _BY_POSITION = "because such rows cannot be found by position."
 
 _INVISIBLE = """
@@ -42,8 +43,8 @@ def note_invisible(reading: Reading, source: Source) -> None:
 def note_hidden(reading: Reading, criteria: Criteria, source: Source, position: Position) -> None:
     """Name the rows of a table that no run after a position finds, with their number.
 
-    They have null, or no point in time, where rows are compared, or a number below that of the first run. Rows of a
-    query are not counted.
+    They have null, or no point in time, where rows are compared, or a number below that of the first run. So are rows
+    whose time is still far away. Rows of a query are not counted.
 
     Args:
         reading: connected; gets the notes.
@@ -69,6 +70,14 @@ def note_hidden(reading: Reading, criteria: Criteria, source: Source, position: 
     if timeless is not None:
         where = ", ".join(column.name for column in tracked.timestamps)
         say(timeless, f"{_TIMELESS[reading.name]} in {where}", _BY_POSITION)
+    ahead = criteria.ahead(reading.clock_us + _DAY_US)
+    if ahead is not None:
+        where = ", ".join(column.name for column in tracked.timestamps)
+        say(
+            ahead,
+            f"a timestamp in {where} that is more than a day ahead",
+            "before the database's clock has reached it.",
+        )
     negative = criteria.negative(position)
     if negative is not None:
         say(
