@@ -1,4 +1,4 @@
-"""Names what no run finds: rows, because of what they have in the tracked columns, and invisible columns."""
+"""Names what no run finds: rows, because of what they have in the tracked columns; columns, and digits of numbers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
 from airflow_connect.connectors.jdbc.source.read.criteria import Criteria, Source, Statement
+from airflow_connect.connectors.jdbc.source.values.mapping import names_of
 from airflow_connect.counting import agreeing, counted
 
 if TYPE_CHECKING:
     from airflow_connect.connectors.jdbc.source.read.reading import Reading
+    from airflow_connect.connectors.jdbc.source.values.mapping import TableMapping
 
 _TIMELESS = {
     "postgresql": "an infinite timestamp",
@@ -37,6 +39,21 @@ def note_invisible(reading: Reading, source: Source) -> None:
         reading.note(
             f"Columns of {source.name} are left out, because they are INVISIBLE: {', '.join(map(str, found))}. Select"
             " them in a query, or make them visible."
+        )
+
+
+def note_columns(reading: Reading, mapping: TableMapping, source: Source) -> None:
+    """Name the columns that a source leaves out, and those whose numbers may lose digits."""
+    if mapping.left_out:
+        reading.note(
+            f"Columns of {source.name} are left out, because their types have no counterpart in Kafka Connect:"
+            f" {names_of(mapping.left_out)}."
+        )
+    if mapping.inexact and reading.name != "sqlite":
+        reading.note(
+            f"With numeric.mapping={reading.config.numeric_mapping}, columns of {source.name} become FLOAT64, which"
+            f" keeps about 15 digits of a number: {names_of(mapping.inexact)}. Set numeric.mapping=none, or"
+            " precision_only, to keep all."
         )
 
 
