@@ -6,7 +6,7 @@ Source: io.confluent.connect.elasticsearch.DataConverter.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +18,7 @@ from airflow_connect.connectors.search import keys
 from airflow_connect.connectors.search.keys import SearchKeys as Keys
 from airflow_connect.converters.json.documents import schemaless_lines
 from airflow_connect.converters.json.writer import WriterOptions, value_writer
+from airflow_connect.counting import plural
 from airflow_connect.errors import DataError, SchemaError
 
 if TYPE_CHECKING:
@@ -50,6 +51,17 @@ class DocumentMaker:
         """`config`: how."""
         self._config = config
         self._writers: dict[tuple[Schema, bool], Callable[[Any], str]] = {}
+        self._replaced: tuple[int, str] = (0, "")
+
+    def take_notes(self) -> Iterator[str]:
+        """Sentences for the report about what was changed since the last call."""
+        (count, place), self._replaced = self._replaced, (0, "")
+        if count:
+            yield (
+                f"{plural(count, 'record', 'have')} a field {TIMESTAMP} of their own, in whose place the documents have"
+                f" the timestamp of the record. The first is {place}. Set {Keys.timestamp_fields}={TIMESTAMP} to keep"
+                " the field."
+            )
 
     def action(self, record: SinkRecord) -> Action | None:
         """The action of a record; None if there is nothing to do.
@@ -125,6 +137,9 @@ class DocumentMaker:
             return with_timestamp(text, b"null" if record.timestamp is None else b"%d" % record.timestamp)
         document = json.loads(text)
         if not fields:
+            if document[TIMESTAMP] != record.timestamp:
+                count, place = self._replaced
+                self._replaced = count + 1, place or record.where
             document[TIMESTAMP] = record.timestamp
         elif field := next((name for name in fields if name in document), None):
             found = document[field]

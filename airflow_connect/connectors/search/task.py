@@ -133,7 +133,8 @@ class ElasticsearchSinkTask(SinkTask):
         self._report_answers()
         assert self._targets is not None
         self._targets.check_are_there()
-        for note in self._conflicts.take_notes():
+        assert self._maker is not None
+        for note in (*self._conflicts.take_notes(), *self._maker.take_notes()):
             self.context.note(note)
         self._name_created()
         for note in self._targets.notes:

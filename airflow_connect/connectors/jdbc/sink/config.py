@@ -68,6 +68,12 @@ class JdbcSinkConfig(JdbcSinkKeys):
         )
 
     @property
+    def finds_rows_by_key(self) -> bool:
+        """Whether records change or delete rows that have a key of their own, which another topic may have, too."""
+        has_keys = self.pk_mode in (keys.RECORD_KEY, keys.RECORD_VALUE)
+        return has_keys and (self.insert_mode != keys.INSERT or self.deletes)
+
+    @property
     def tolerates(self) -> bool:
         """Whether records that cannot be written are skipped (`errors.tolerance=all`)."""
         return str(self.raw.get("errors.tolerance") or "none").strip().lower() == "all"

@@ -9,7 +9,7 @@ from airflow_connect.api.sink import Delivery, SinkConnector, TopicChange
 from airflow_connect.api.sink_state import PlannedState, StateAfter
 from airflow_connect.connectors.jdbc.sink import keys
 from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
-from airflow_connect.connectors.jdbc.sink.left import after, at_plan, last_run, left_by_runs
+from airflow_connect.connectors.jdbc.sink.left import after, at_plan, last_run, left_by_runs, notes_on_shared
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
@@ -100,10 +100,12 @@ class JdbcSinkConnector(SinkConnector):
         return PlannedState(for_tasks=known, kept=None if known == run.kept else known)
 
     def state_after(self, run: CopiedRun) -> StateAfter:
-        """The same with what this run has left there, and notes that earlier runs could not report."""
+        """The same with what this run has left there; notes about tables of several topics, and of earlier runs."""
         config = JdbcSinkConfig.from_config(self.config)
+        kept = after(run, last_run(run.planned.kept))
+        shared = notes_on_shared(run, kept)
         if not (config.creates and config.offsets_table and run.reports):
-            return StateAfter(kept=after(run, last_run(run.planned.kept)))
+            return StateAfter(kept=kept, notes=shared)
         from airflow_connect.connectors.jdbc.sink.offsets import OffsetsTable
         from airflow_connect.connectors.jdbc.sink.sessions import prepare, single_statements
         from airflow_connect.databases.connecting import Database
@@ -114,15 +116,14 @@ class JdbcSinkConnector(SinkConnector):
                 prepare(connection)
                 with single_statements(connection):
                     told = offsets.untold(connection, self.context.run_id, last_run(run.planned.kept))
-        return StateAfter(kept=after(run, self.context.run_id), notes=told)
+        return StateAfter(kept=after(run, self.context.run_id), notes=[*shared, *told])
 
     def notes_on_changes(self, changes: Sequence[TopicChange]) -> Sequence[str]:
         """What becomes of rows whose key has moved to another partition, or is an offset of a topic that is gone."""
         config = JdbcSinkConfig.from_config(self.config)
         if config.mapping.pk_mode == keys.KAFKA and config.insert_mode != keys.INSERT:
             return tuple(_RECREATED.format(topic=change.topic) for change in changes if change.is_recreated)
-        has_keys = config.mapping.pk_mode in (keys.RECORD_KEY, keys.RECORD_VALUE)
-        if not has_keys or (config.insert_mode == keys.INSERT and not config.deletes):
+        if not config.finds_rows_by_key:
             return ()
         return tuple(
             f"Topic {topic} has {now} partitions, and had {before} at the last commit. {_NO_ORDER}"

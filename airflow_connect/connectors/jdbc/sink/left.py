@@ -7,11 +7,14 @@ document that a sink keeps from run to run (api/sink_state.py): `{"v": 1, "left"
 With `auto.evolve`, the document has the columns of each table, too: `"columns": {table: [name, ...]}`. A run that dies
 or fails after it has added a column can report nothing, and the next one finds the column there. With `auto.create` it
 has the run, `"run": run_id`: what it had to say about tables that it has created was said (`OffsetsTable.untold`).
+
+Where rows are found by keys, it has the topics of each table, `"filled": {table: [topic, ...]}`: records of two topics
+with the same key change the same row, and no answer of a database tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import TopicPartition
@@ -23,7 +26,10 @@ NEXT_OFFSET = "next_offset"
 """Member of what a task returns for a partition: the offset that it has left in the table."""
 COLUMNS = "columns"
 """Member of what a task returns for its first partition: the columns of the tables that it has written."""
+FILLED = "filled"
+"""Member of what a task returns for a partition: the tables in which its records have changed rows by their keys."""
 _VERSION, _LEFT, _RUN = 1, "left", "run"
+_SHOWN = 3
 
 
 def left_by_runs(kept: Mapping[str, Any]) -> dict[TopicPartition, int]:
@@ -43,6 +49,25 @@ def columns_of_tables(kept: Mapping[str, Any]) -> dict[str, list[str]]:
     return dict(found) if kept.get("v") == _VERSION and isinstance(found, Mapping) else {}
 
 
+def topics_of_tables(kept: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The topics whose records have changed rows of each table by their keys; {}: unknown."""
+    found = kept.get(FILLED)
+    return dict(found) if kept.get("v") == _VERSION and isinstance(found, Mapping) else {}
+
+
+def notes_on_shared(run: CopiedRun, kept: Mapping[str, Any]) -> list[str]:
+    """Name the tables of this run that several topics fill by keys; `kept`: the document after it."""
+    now = {table for report in run.reports for table in report.details.get(FILLED, ())}
+    return [
+        f"{table} is filled from {len(topics)} topics ({', '.join(topics[:_SHOWN])}"
+        f"{f' and {len(topics) - _SHOWN} more' if topics[_SHOWN:] else ''}), and its rows are found by the keys of"
+        " records: if two topics have the same key, their records change and delete the same row, in no order. If keys"
+        " can be the same, use a table for each topic, or add a column that tells topics apart to pk.fields."
+        for table, topics in sorted(topics_of_tables(kept).items())
+        if table in now and len(topics) > 1
+    ]
+
+
 def last_run(kept: Mapping[str, Any]) -> str:
     """The last run that has committed and may have created tables; "": unknown."""
     return str(kept.get(_RUN, "")) if kept.get("v") == _VERSION else ""
@@ -52,7 +77,8 @@ def at_plan(run: PlannedRun) -> dict[str, Any]:
     """The document without topics that are gone."""
     gone = run.gone | run.forgotten
     left = {tp: offset for tp, offset in left_by_runs(run.kept).items() if tp.topic not in gone}
-    return _document(left, columns_of_tables(run.kept), last_run(run.kept))
+    filled = {table: [t for t in topics if t not in gone] for table, topics in topics_of_tables(run.kept).items()}
+    return _document(left, columns_of_tables(run.kept), last_run(run.kept), filled)
 
 
 def after(run: CopiedRun, run_id: str) -> dict[str, Any]:
@@ -61,7 +87,12 @@ def after(run: CopiedRun, run_id: str) -> dict[str, Any]:
     for report in run.reports:
         for table, found in report.details.get(COLUMNS, {}).items():
             columns[table] = sorted({*columns.get(table, ()), *found})
-    return _document({**left_by_runs(run.planned.kept), **dict(_of_tasks(run))}, columns, run_id)
+    consumed = {partition.topic for partition in run.planned.partitions}
+    filled = {table: consumed.intersection(found) for table, found in topics_of_tables(run.planned.kept).items()}
+    for report in run.reports:
+        for table in report.details.get(FILLED, ()):
+            filled.setdefault(table, set()).add(report.range.topic)
+    return _document({**left_by_runs(run.planned.kept), **dict(_of_tasks(run))}, columns, run_id, filled)
 
 
 def _of_tasks(run: CopiedRun) -> Iterator[tuple[TopicPartition, int]]:
@@ -70,9 +101,16 @@ def _of_tasks(run: CopiedRun) -> Iterator[tuple[TopicPartition, int]]:
             yield report.range.topic_partition, int(report.details[NEXT_OFFSET])
 
 
-def _document(left: Mapping[TopicPartition, int], columns: Mapping[str, list[str]], run_id: str) -> dict[str, Any]:
+def _document(
+    left: Mapping[TopicPartition, int],
+    columns: Mapping[str, list[str]],
+    run_id: str,
+    filled: Mapping[str, Collection[str]],
+) -> dict[str, Any]:
     offsets: dict[str, dict[str, int]] = {}
     for partition, offset in sorted(left.items()):
         offsets.setdefault(partition.topic, {})[str(partition.partition)] = offset
-    more = {**({COLUMNS: dict(columns)} if columns else {}), **({_RUN: run_id} if run_id else {})}
+    topics = {table: sorted(found) for table, found in sorted(filled.items()) if found}
+    members = {COLUMNS: dict(columns), _RUN: run_id, FILLED: topics}
+    more = {name: found for name, found in members.items() if found}
     return {"v": _VERSION, _LEFT: offsets, **more} if offsets or more else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
 from airflow_connect.connectors.jdbc.sink.executing import ChunkExecutor
 from airflow_connect.connectors.jdbc.sink.fields import fields_of, inferred_schema
 from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
-from airflow_connect.connectors.jdbc.sink.left import COLUMNS, NEXT_OFFSET, columns_of_tables, left_by_runs
+from airflow_connect.connectors.jdbc.sink.left import COLUMNS, FILLED, NEXT_OFFSET, columns_of_tables, left_by_runs
 from airflow_connect.connectors.jdbc.sink.statements.dialects import statements_of
 from airflow_connect.connectors.jdbc.sink.tables import Tables
 from airflow_connect.connectors.jdbc.sink.values import Binding
@@ -57,6 +58,7 @@ class JdbcSinkTask(SinkTask):
         self._tables: dict[str, TableId] = {}
         self._resumed: dict[TopicPartition, Position] = {}
         self._writes_columns = False
+        self._filled: defaultdict[TableId, set[str]] = defaultdict(set)
 
     @property
     def needs_keys(self) -> bool:  # type: ignore[override]
@@ -157,7 +159,7 @@ class JdbcSinkTask(SinkTask):
 
     def put_columns(self, batches: Sequence[RecordColumns]) -> bool:
         """Write records in a transaction of their own; see `ColumnarSinkTask`."""
-        assert self._writer is not None
+        assert self._writer is not None and self._config is not None
         first = batches[0]
         partition = TopicPartition(first.original_topic, first.original_partition)
         resumed = self._resumed.get(partition)
@@ -173,6 +175,8 @@ class JdbcSinkTask(SinkTask):
             return False
         self.flush()  # Rows of earlier records come first.
         if self._writer.write_columns(Batch.of_columns(partition, chunks)):
+            for chunk in chunks if self._config.finds_rows_by_key else ():
+                self._filled[chunk.plan.table].add(partition.topic)
             return True
         position = self._writer.position(partition)
         if position is not None and position.next_offset > int(first.offsets[0]):
@@ -192,7 +196,13 @@ class JdbcSinkTask(SinkTask):
         position = self._writer.position(partition)
         columns = self._writer.take_columns()
         found = {} if position is None else {NEXT_OFFSET: position.next_offset}
-        return {**found, **({COLUMNS: columns} if columns else {})}
+        filled = sorted(self._name(table) for table, topics in self._filled.items() if partition.topic in topics)
+        return {**found, **({COLUMNS: columns} if columns else {}), **({FILLED: filled} if filled else {})}
+
+    def _name(self, table: TableId) -> str:
+        """The name of a table, as SQLite takes it: small and capital letters are the same."""
+        assert self._database is not None
+        return str(table).lower() if self._database.dialect.name == "sqlite" else str(table)
 
     def abort(self) -> None:
         """Drop what waits; what was committed is found by the next run."""
@@ -268,6 +278,8 @@ class JdbcSinkTask(SinkTask):
         if plan is None:
             plan = self._plan(record.topic, key_schema, value_schema)
         self._batch.add(plan, plan.row(record, key_only=deletes), record, deletes=deletes)
+        if self._config.finds_rows_by_key:
+            self._filled[plan.table].add(record.original_topic)
 
     def _value_schema(self, record: SinkRecord) -> Schema:
         schema = record.value_schema

@@ -97,3 +97,28 @@ def test_fields_that_ignore_values_are_named(opensearch, unique_name):
     assert opensearch.request("PUT", f"/{unique_name}-whole", whole)[0] == 200
     (note,) = notes(opensearch, f"{unique_name}-whole", {"v": 1})
     assert "has ignore_malformed (index.mapping.ignore_malformed)" in note
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_timestamp_of_a_document_that_is_replaced_is_counted(opensearch, unique_name, keeps):
+    dataset = unique_name.replace("-", "")
+    template = {"index_patterns": [f"logs-{dataset}-*"], "data_stream": {}, "priority": 500}
+    assert opensearch.request("PUT", f"/_index_template/{unique_name}", template)[0] == 200
+    config = {"key_ignore": "true", "data_stream_type": "logs", "data_stream_dataset": dataset}
+    if keeps:
+        config["data_stream_timestamp_field"] = "@timestamp"
+    runner = SearchTask(opensearch.url, "clicks", **config).open()
+    own = [{"@timestamp": "2020-01-01T00:00:00Z"}, {"v": 1, "@timestamp": 5}, {"@timestamp": "2020-01-02T00:00:00Z"}]
+    for offset, value in enumerate(own):
+        runner.put(record(offset, value, topic="clicks").changed(timestamp=5))
+    runner.complete()
+    runner.close()
+    said = [note for note in runner.notes.sentences if "@timestamp" in note]
+    kept = [found["@timestamp"] for _, found in sorted(documents(opensearch, f"logs-{dataset}-clicks").items())]
+    if keeps:
+        assert said == [] and kept == ["2020-01-01T00:00:00Z", "5", "2020-01-02T00:00:00Z"]
+    else:
+        assert (
+            len(said) == 1 and said[0].startswith("2 records have a field @timestamp of their own") and kept == [5] * 3
+        )
+        assert "The first is clicks-0@0." in said[0]

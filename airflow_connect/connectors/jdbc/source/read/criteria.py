@@ -241,6 +241,14 @@ class Criteria:
         is_stored = "" if self._stored_time == self._time else f"{self._stored_time} IS NOT NULL AND "
         return self._source.count(f"{is_stored}{self._time} {condition}")
 
+    def ahead(self, moment_us: int) -> Statement | None:
+        """The number of rows with a timestamp after a moment, the infinite ones left out; None: there are no times."""
+        if not self._time:
+            return None
+        finite = f" AND {self._time} < 'infinity'" if self._database == "postgresql" else ""
+        counting = self._source.count(f"{self._time} > :{_END}{finite}")
+        return Statement(counting.sql, {_END: self._end(moment_us)})
+
     def instants(self) -> Statement:
         """One row of SQLite with a timestamp that is an instant: a number, or a text with a zone."""
         zoned = (

@@ -1,4 +1,4 @@
-"""Names what no run finds: rows, because of what they have in the tracked columns, and invisible columns."""
+"""Names what no run finds: rows, because of what they have in the tracked columns; columns, and digits of numbers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
 from airflow_connect.connectors.jdbc.source.read.criteria import Criteria, Source, Statement
+from airflow_connect.connectors.jdbc.source.values.mapping import names_of
 from airflow_connect.counting import agreeing, counted
 
 if TYPE_CHECKING:
     from airflow_connect.connectors.jdbc.source.read.reading import Reading
+    from airflow_connect.connectors.jdbc.source.values.mapping import TableMapping
 
 _TIMELESS = {
     "postgresql": "an infinite timestamp",
@@ -17,6 +19,7 @@ _TIMELESS = {
     "sqlite": "a value that SQLite does not read as a date and time (such as 31/01/2026)",
 }
 """What rows have that `Criteria.timeless` counts."""
+_DAY_US = 86_400_000_000
 _BY_POSITION = "because such rows cannot be found by position."
 
 _INVISIBLE = """
@@ -39,11 +42,26 @@ def note_invisible(reading: Reading, source: Source) -> None:
         )
 
 
+def note_columns(reading: Reading, mapping: TableMapping, source: Source) -> None:
+    """Name the columns that a source leaves out, and those whose numbers may lose digits."""
+    if mapping.left_out:
+        reading.note(
+            f"Columns of {source.name} are left out, because their types have no counterpart in Kafka Connect:"
+            f" {names_of(mapping.left_out)}."
+        )
+    if mapping.inexact and reading.name != "sqlite":
+        reading.note(
+            f"With numeric.mapping={reading.config.numeric_mapping}, columns of {source.name} become FLOAT64, which"
+            f" keeps about 15 digits of a number: {names_of(mapping.inexact)}. Set numeric.mapping=none, or"
+            " precision_only, to keep all."
+        )
+
+
 def note_hidden(reading: Reading, criteria: Criteria, source: Source, position: Position) -> None:
     """Name the rows of a table that no run after a position finds, with their number.
 
-    They have null, or no point in time, where rows are compared, or a number below that of the first run. Rows of a
-    query are not counted.
+    They have null, or no point in time, where rows are compared, or a number below that of the first run. So are rows
+    whose time is still far away. Rows of a query are not counted.
 
     Args:
         reading: connected; gets the notes.
@@ -69,6 +87,14 @@ def note_hidden(reading: Reading, criteria: Criteria, source: Source, position: 
     if timeless is not None:
         where = ", ".join(column.name for column in tracked.timestamps)
         say(timeless, f"{_TIMELESS[reading.name]} in {where}", _BY_POSITION)
+    ahead = criteria.ahead(reading.clock_us + _DAY_US)
+    if ahead is not None:
+        where = ", ".join(column.name for column in tracked.timestamps)
+        say(
+            ahead,
+            f"a timestamp in {where} that is more than a day ahead",
+            "before the database's clock has reached it.",
+        )
     negative = criteria.negative(position)
     if negative is not None:
         say(

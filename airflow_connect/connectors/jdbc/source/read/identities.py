@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
     from airflow_connect.databases.urls import DatabaseAddress
 
 VIEW = "view:"
-"""Begins the identity of a view, a hash of its definition."""
+"""Begins the identity of a view, a hash of its definition and of the tables behind it."""
+QUERY_OF_FILE = TableId("", "", "")
+"""Stands for a query of SQLite, which tells of no table what it is, but of all of them that one was changed."""
+_NAMED = re.compile(r"`((?:[^`]|``)+)`\.`((?:[^`]|``)+)`")
+"""A table, or a column, in the definition of a view, as MySQL and MariaDB store it."""
 
 _PG_DATABASE = """
 SELECT oid::text, has_function_privilege(to_regprocedure('pg_catalog.pg_control_system()'), 'EXECUTE')
@@ -26,7 +31,13 @@ FROM pg_catalog.pg_database WHERE datname = current_database()
 _PG_SERVER = "SELECT system_identifier::text FROM pg_catalog.pg_control_system()"
 _PG_TABLES = """
 SELECT current_database(), n.nspname, c.relname,
-       CASE WHEN c.relkind IN ('v', 'm') THEN 'view:' || md5(pg_get_viewdef(c.oid)) ELSE c.oid::text END,
+       CASE WHEN c.relkind NOT IN ('v', 'm') THEN c.oid::text ELSE 'view:' || md5(pg_get_viewdef(c.oid) || coalesce(
+         (WITH RECURSIVE behind AS (SELECT c.oid AS table_oid UNION
+            SELECT d.refobjid FROM behind b JOIN pg_catalog.pg_rewrite r ON r.ev_class = b.table_oid
+            JOIN pg_catalog.pg_depend d ON d.objid = r.oid AND d.classid = 'pg_catalog.pg_rewrite'::regclass
+              AND d.refclassid = 'pg_catalog.pg_class'::regclass)
+          SELECT string_agg(t.oid::text, ',' ORDER BY t.oid) FROM behind b JOIN pg_catalog.pg_class t
+            ON t.oid = b.table_oid AND t.relkind IN ('r', 'p', 'f', 'm') AND t.oid <> c.oid), '')) END,
        (WITH RECURSIVE parts AS (SELECT inhrelid FROM pg_catalog.pg_inherits WHERE inhparent = c.oid UNION
           SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN parts p ON i.inhparent = p.inhrelid)
         SELECT array_agg(inhrelid::text) FROM parts),
@@ -52,7 +63,7 @@ SELECT table_schema, '', table_name, date_format(create_time, '%%Y-%%m-%%dT%%H:%
 FROM information_schema.tables WHERE table_schema IN %(schemas)s AND create_time IS NOT NULL
 """
 _MYSQL_VIEWS = """
-SELECT table_schema, '', table_name, concat('view:', md5(view_definition))
+SELECT table_schema, '', table_name, view_definition
 FROM information_schema.views WHERE table_schema IN %(schemas)s
 """
 _SQLITE_TABLES = "SELECT name, type, coalesce(sql, '') FROM sqlite_master WHERE type IN ('table', 'view')"
@@ -137,10 +148,21 @@ def _of_mysql(connection: Connection, tables: Sequence[TableId]) -> dict[TableId
     schemas = {"schemas": sorted({table.catalog for table in tables})}
     if not tables:
         return {}
-    found = [
-        row for statement in (_MYSQL_TABLES, _MYSQL_VIEWS) for row in connection.exec_driver_sql(statement, schemas)
-    ]
-    return {TableId(*row[:3]): str(row[3]) for row in found}
+    found = {TableId(*row[:3]): str(row[3]) for row in connection.exec_driver_sql(_MYSQL_TABLES, schemas)}
+    views = {TableId(*row[:3]): str(row[3]) for row in connection.exec_driver_sql(_MYSQL_VIEWS, schemas)}
+    return found | {view: VIEW + hashed(_with_times(view, views, found)) for view in views}
+
+
+def _with_times(view: TableId, views: Mapping[TableId, str], made: Mapping[TableId, str]) -> str:
+    """The definition of a view, with the times when the tables behind it were made, also of those in other views."""
+    seen, waiting = {view}, [view]
+    while waiting:
+        for names in _NAMED.findall(views.get(waiting.pop(), "")):
+            table = TableId(names[0].replace("``", "`"), "", names[1].replace("``", "`"))
+            if table not in seen and (table in views or table in made):
+                seen.add(table)
+                waiting.append(table)
+    return "\n".join([views[view], *(f"{table} {made.get(table) or views.get(table)}" for table in sorted(seen))])
 
 
 def _of_sqlite(connection: Connection) -> Identities:
@@ -148,10 +170,11 @@ def _of_sqlite(connection: Connection) -> Identities:
     # Without opening it: closing another descriptor of the file would drop this process's locks.
     inode = str(os.stat(file).st_ino)
     version = connection.exec_driver_sql("PRAGMA schema_version").scalar_one()
-    tables = {}
+    changes = f"{inode}.{version}"
+    tables = {QUERY_OF_FILE: changes}
     for table, kind, sql in connection.exec_driver_sql(_SQLITE_TABLES):
         is_view = kind == "view"
-        tables[TableId("", "", table)] = VIEW + hashed(sql) if is_view else f"{inode}.{version}"
+        tables[TableId("", "", table)] = VIEW + hashed(f"{changes} {sql}") if is_view else changes
     return Identities("", inode, tables)
 
 

@@ -28,7 +28,15 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc.source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc.source.offsets.positions import QUERY, Position
-from airflow_connect.connectors.jdbc.source.read.identities import VIEW, Counter, hashed, identities, parts_named, place
+from airflow_connect.connectors.jdbc.source.read.identities import (
+    QUERY_OF_FILE,
+    VIEW,
+    Counter,
+    hashed,
+    identities,
+    parts_named,
+    place,
+)
 from airflow_connect.connectors.jdbc.source.read.unseen import tables_behind
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.counting import agreeing, format_count, plural
@@ -203,8 +211,9 @@ class Origin:
         """A note, or an error, about a table that is not the one that the last run has read."""
         if is_view:
             what = (
-                "Views have another definition than at the last run: rows at or below their offsets are not copied. If"
-                " they are not those that were copied before, delete or set the offsets"
+                "Views have another definition than at the last run, or tables behind them were dropped and created"
+                " again, or altered: rows at or below their offsets are not copied. If they are not those that were"
+                " copied before, delete or set the offsets"
             )
         elif self._reading.name != "postgresql":
             what = (
@@ -293,7 +302,7 @@ class Origin:
         return f"at least {plural(count, 'row')}" if count == MOST_COUNTED else plural(count, "row")
 
     def _identity(self, table: TableId | None) -> str:
-        return "" if table is None else self._found.tables.get(table, "")
+        return self._found.tables.get(QUERY_OF_FILE if table is None else table, "")
 
     def _columns(self, key: str) -> tuple[str, str]:
         config = self._reading.config

@@ -14,7 +14,7 @@ from airflow_connect.connectors.jdbc.source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
 from airflow_connect.connectors.jdbc.source.offsets.ranges import BULK_PREFIX, TableRange
 from airflow_connect.connectors.jdbc.source.read.criteria import Criteria, Source, Statement, Tracked, tracked_columns
-from airflow_connect.connectors.jdbc.source.read.hidden import note_hidden, note_invisible
+from airflow_connect.connectors.jdbc.source.read.hidden import note_columns, note_hidden, note_invisible
 from airflow_connect.connectors.jdbc.source.read.loaders import load_leniently
 from airflow_connect.connectors.jdbc.source.read.moves import Moves, Row
 from airflow_connect.connectors.jdbc.source.read.set_back import has_larger
@@ -24,7 +24,7 @@ from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceCon
 from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys
 from airflow_connect.connectors.jdbc.source.values.columns import Column, Kind, by_values, columns_of, find_column
 from airflow_connect.connectors.jdbc.source.values.local_times import SECOND_US, LocalTimes, micros_of
-from airflow_connect.connectors.jdbc.source.values.mapping import Choices, TableMapping, names_of, table_mapping
+from airflow_connect.connectors.jdbc.source.values.mapping import Choices, TableMapping, table_mapping
 from airflow_connect.connectors.jdbc.source.values.out_of_range import Fitting
 from airflow_connect.connectors.jdbc.source.values.sqlite_values import are_utc
 from airflow_connect.databases.connecting import Database
@@ -192,11 +192,7 @@ class Reading:
         fitting = Fitting(config.out_of_range, config.connection.address.zero_dates, self.count)
         choices = Choices(config.numeric_mapping, config.granularity, self.times, fitting)
         mapping = table_mapping(columns, self.name, name, choices)
-        if mapping.left_out:
-            self.note(
-                f"Columns of {source.name} are left out, because their types have no counterpart in Kafka Connect:"
-                f" {names_of(mapping.left_out)}."
-            )
+        note_columns(self, mapping, source)
         return mapping
 
     def criteria(self, source: Source, columns: Sequence[Column] | None = None) -> Criteria:

@@ -46,6 +46,8 @@ Convert = Callable[[Any], Any]
 PRECISION = "connect.decimal.precision"
 """Confluent's schema parameter with the number of digits of a Decimal."""
 
+_DIGITS_OF_DOUBLE = 15
+"""Decimal digits that a double always keeps (IEEE 754)."""
 _MOST_INTEGER_DIGITS = 18
 _LAST_MS = 86_399_999
 """The last millisecond of a day."""
@@ -92,6 +94,12 @@ class TableMapping:
         self._where = where
         self.left_out = left_out
         self.schema = schemas.struct(*((field.column.name, field.schema) for field in fields), name=name or None)
+
+    @property
+    def inexact(self) -> list[Column]:
+        """The columns of exact numbers that may have more digits than their FLOAT64 keeps."""
+        doubles = [f.column for f in self.fields if f.column.kind is Kind.NUMERIC and f.schema.type is Type.FLOAT64]
+        return [column for column in doubles if not 0 < column.precision <= _DIGITS_OF_DOUBLE]
 
     def values(self, rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
         """Rows as values of the schema.

@@ -9,6 +9,7 @@ import pytest
 from airflow_connect.errors import ConfigError, OffsetError, StateError
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 MODES = ["incrementing", "timestamp", "timestamp+incrementing"]
@@ -248,6 +249,56 @@ def test_view_with_another_definition_is_named_and_one_that_was_made_again_is_no
     (note,) = runs.run().notes
     assert "another definition" in note
     assert "later: 3 rows" in note
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_view_of_a_table_that_was_made_again_is_named(database: Database, depth: int) -> None:
+    """Its definition is the same, and its rows are others."""
+    make(database, 1, 2, 3)
+    views = ["CREATE VIEW inner_view AS SELECT * FROM orders", "CREATE VIEW later AS SELECT * FROM inner_view"]
+    if depth == 1:
+        views = ["CREATE VIEW later AS SELECT * FROM orders"]
+    database.execute(*views)
+    runs = copies(database, "incrementing", table_types="VIEW", table_whitelist="later", validate_non_null="false")
+    assert runs.run().ids() == [1, 2, 3]
+    assert runs.run().notes == []
+    if database.dialect == "mysql":  # It knows the second in which a table was made.
+        made = "SELECT create_time < now() FROM information_schema.tables WHERE table_name = 'orders'"
+        wait_until(lambda: database.rows(f"{made} AND table_schema = database()") == [(1,)], "a later second")
+    database.execute(*(f"DROP VIEW {name}" for name in ("later", "inner_view")[:depth]), "DROP TABLE orders")
+    make(database, 1, 2, 7)
+    database.execute(*views)
+    run = runs.run()
+    assert run.ids() == [7]
+    (note,) = run.notes
+    assert "or tables behind them were dropped and created again" in note
+    assert "later: 2 rows" in note
+    assert runs.run().notes == []
+
+
+def test_query_of_sqlite_whose_tables_were_made_again_is_named(sqlite_database: Database) -> None:
+    make(sqlite_database, 1, 2, 3)
+    runs = copies(sqlite_database, "incrementing", query="SELECT * FROM orders")
+    assert runs.run().ids() == [1, 2, 3]
+    sqlite_database.execute("DROP TABLE orders")
+    make(sqlite_database, 2, 7)
+    run = runs.run()
+    assert run.ids() == [7]
+    (note,) = run.notes
+    assert note.startswith("Since the last run, tables were altered, or dropped") and "query: 1 row" in note
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+@pytest.mark.parametrize("mode", ["timestamp", "timestamp+incrementing"])
+def test_rows_of_a_day_that_is_far_away_are_counted(database: Database, mode: str, columnar: bool) -> None:
+    make(database, 1)
+    database.execute("INSERT INTO orders VALUES (2, '2099-01-01 00:00:00'), (3, '2098-01-01 00:00:00')")
+    runs = copies(database, mode)
+    runs.columnar = columnar
+    run = runs.run()
+    assert run.ids() == [1]
+    (note,) = run.notes
+    assert note.startswith("2 rows of ") and "have a timestamp in changed that is more than a day ahead" in note
 
 
 def test_role_that_may_not_ask_for_the_server_still_notices_a_table_that_was_made_again(

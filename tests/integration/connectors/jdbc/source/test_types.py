@@ -91,6 +91,27 @@ def test_numeric_mapping(postgresql_database: Database, mapping: str, expected: 
     assert scales[4] == "19"
 
 
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+@pytest.mark.parametrize("mapping", ["best_fit", "best_fit_eager_double", "precision_only"])
+def test_numbers_that_lose_digits_in_a_double_are_named(
+    postgresql_database: Database, mapping: str, columnar: bool
+) -> None:
+    postgresql_database.execute(
+        "CREATE TABLE n (a numeric(18,4), b numeric(15,4), c numeric(30,2), d numeric)",
+        "INSERT INTO n VALUES (12345678901234.5678, 12345678901.2345, 1234567890123456789012345678.25, 7)",
+    )
+    config = {"connection.url": postgresql_database.jdbc_url, "mode": "bulk", "numeric.mapping": mapping}
+    run = Copies(config, columnar=columnar).run()
+    named = [note for note in run.notes if "become FLOAT64" in note]
+    listed = {"best_fit": "a (numeric)", "best_fit_eager_double": "a (numeric), c (numeric), d (numeric)"}
+    if mapping == "precision_only":
+        assert named == [] and run.values[0]["a"] == Decimal("12345678901234.5678")
+    else:
+        (note,) = named
+        assert f"keeps about 15 digits of a number: {listed[mapping]}." in note
+        assert Decimal(repr(run.values[0]["a"])) != Decimal("12345678901234.5678")
+
+
 def test_number_without_declared_scale_is_refused_if_it_has_a_fraction(postgresql_database: Database) -> None:
     postgresql_database.execute("CREATE TABLE n (a numeric)", "INSERT INTO n VALUES (1.5)")
     config = {"connection.url": postgresql_database.jdbc_url, "mode": "bulk"}

@@ -1,0 +1,38 @@
+"""Records of two topics with the same key change the same row: the report says that a table has several topics."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.copies.jdbc_sink import jdbc_sink
+
+pytestmark = pytest.mark.integration
+
+UPSERT = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "n"}
+
+
+def named(report):
+    return [note for note in report.notes if "is filled from 2 topics" in note]
+
+
+@pytest.mark.parametrize("count", [2, 600], ids=["rows", "columns"])
+def test_table_that_two_topics_fill_by_key_is_named(kafka, postgresql_database, make_topic, produce, count):
+    topics = sorted(make_topic() for _ in range(2))
+    sink = jdbc_sink(kafka, postgresql_database, topics[0], in_columns=True, **UPSERT)
+    postgresql_database.execute(f"ALTER TABLE {sink.table} ADD PRIMARY KEY (n)")
+    produce(topics[0], [(0, None, f'{{"n": {n}, "pad": "a"}}') for n in range(count)])
+    assert named(sink.run(topics=",".join(topics))) == []
+    produce(topics[1], [(0, None, '{"n": 1, "pad": "b"}')])
+    (note,) = named(sink.run(topics=",".join(topics)))
+    assert note.startswith(f"{sink.bucket} is filled from 2 topics ({topics[0]}, {topics[1]}), and its rows are found")
+    assert postgresql_database.rows(f"SELECT pad FROM {sink.table} WHERE n = 1") == [("b",)]
+    produce(topics[1], [(0, None, '{"n": 2, "pad": "b"}')])
+    assert named(sink.run(topics=topics[1])) == []  # The other topic is no longer copied.
+
+
+def test_table_whose_rows_keep_apart_is_not_named(kafka, postgresql_database, make_topic, produce):
+    topics = [make_topic() for _ in range(2)]
+    sink = jdbc_sink(kafka, postgresql_database, topics[0], in_columns=True)
+    for topic in topics:
+        produce(topic, [(0, None, '{"n": 1, "pad": "a"}')])
+    assert named(sink.run(topics=",".join(topics))) == []
