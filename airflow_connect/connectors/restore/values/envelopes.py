@@ -108,7 +108,7 @@ class Envelope(ABC):
 
 
 class LensesEnvelope(Envelope):
-    """Message envelope of KCQL sinks: key, value, headers (an object), and metadata with timestamp, topic, partition, offset."""
+    """Message envelope: key, value, headers (an object), and metadata with timestamp, topic, partition and offset."""
 
     name = LENSES
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.api.record import Header, SourceRecord
@@ -61,6 +62,8 @@ class _Place:
         self.number = 0
         self.rows: Iterator[Rows] | None = None
         self.last: dict[str, _Read] = {}
+        # Asked for with each record: looking at all files before it each time would take the square of their number.
+        self._newest_ms = list(accumulate((one.modified_ms for one in chain.files), max, initial=chain.newest_ms))
         if isinstance(offset, ValueProgress) and offset.file and offset.done:
             self.last[_directory(offset.file)] = _Read(offset.file, offset.start, offset.record)
         is_backup = isinstance(offset, ValueProgress)
@@ -91,15 +94,14 @@ class _Place:
         assert file is not None
         if isinstance(self.progress, FileProgress):
             return self.progress.after(version=version, record=record, done=int(done))
-        passed = self.chain.files[: self.number + 1]
         return self.progress.after(
             start=file.start,
             file=file.first.name,
             version=version,
             record=record,
             done=int(done),
-            passed=self.chain.passed + len(passed),
-            newest_ms=max([self.chain.newest_ms, *(one.modified_ms for one in passed)]),
+            passed=self.chain.passed + self.number + 1,
+            newest_ms=self._newest_ms[self.number + 1],
         )
 
 
