@@ -170,7 +170,9 @@ class Documents:
             if one.files is not None and (there := len(chains.get(tp, ()))) < one.files
         ]
         if missing:
-            found.append(f"Files of the backup are gone, and what they held is not restored: {names(missing)}.")
+            found.append(
+                f"Fewer files are here than runs have written, so what the others held is not restored: {names(missing)}."
+            )
         return found
 
     def _coverage(self, topics: Collection[str]) -> Coverage:
