@@ -171,7 +171,8 @@ class Documents:
         ]
         if missing:
             found.append(
-                f"Fewer files are here than runs have written, so what the others held is not restored: {names(missing)}."
+                "Fewer files are here than runs have written, so what the others held is not restored:"
+                f" {names(missing)}."
             )
         return found
 
