@@ -189,7 +189,12 @@ def _written(parsed: list[Any], chunk: Sequence[bytes], joined: bytes) -> bytes:
 
 
 def document_lines(messages: Any, *, is_strict: bool = False, unread: Unread | None = None) -> Any | None:
-    """Messages of plain JSON (binary[n] without nulls) as binary[n], one line each; None if one is not vectorizable.
+    """Messages of plain JSON (binary[n] without nulls) as binary[n]; see `lines_column`."""
+    return lines_column(messages.to_pylist(), is_strict=is_strict, unread=unread)
+
+
+def lines_column(messages: Sequence[bytes], *, is_strict: bool = False, unread: Unread | None = None) -> Any | None:
+    """Messages of plain JSON as binary[n], one line each; None if one is not vectorizable.
 
     Messages that are not JSON, and those that are `null` (tombstones), are not vectorizable; with `is_strict`, nor are
     those with numbers that would become others. `unread` gets the messages with text after the document.
@@ -198,7 +203,7 @@ def document_lines(messages: Any, *, is_strict: bool = False, unread: Unread | N
     import pyarrow as pa
 
     try:
-        text = to_json_lines(messages.to_pylist(), is_strict=is_strict, unread=unread)
+        text = to_json_lines(messages, is_strict=is_strict, unread=unread)
     except DataError:
         return None
     # JSON escapes line feeds inside text, so each one ends a record.

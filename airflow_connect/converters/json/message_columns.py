@@ -21,7 +21,8 @@ _FIRST_OF_FOUR_BYTES: Final = 0xF0
 """UTF-8 of characters beyond the Basic Multilingual Plane begins with this, or more."""
 _ROOM: Final = 40
 """Longer than any number that orjson writes."""
-_IS_DIGIT: Final = np.array([chr(code) in "0123456789" for code in range(256)])
+_ZERO: Final = np.uint8(ord("0"))
+_TEN: Final = np.uint8(10)
 _IS_OF_NUMBER: Final = np.array([chr(code) in "0123456789.-" for code in range(256)])
 _IS_BEFORE_NUMBER: Final = np.array([chr(code) in ":,[\n" for code in range(256)])
 
@@ -46,7 +47,7 @@ def _rows_to_write(lines: Any) -> Any:
     bounds, data = binary_parts(lines)
     # Room on both sides, so that every place has neighbours; a line begins as if another one had ended before it.
     text = np.pad(data[bounds[0] : bounds[-1]], _ROOM, constant_values=ord("\n"))
-    is_digit = _IS_DIGIT[text]
+    is_digit = text - _ZERO < _TEN  # what is below wraps
     escapes = _places(text == ord("\\"))
     places = np.concatenate(
         [

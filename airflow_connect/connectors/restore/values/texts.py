@@ -6,11 +6,11 @@ import codecs
 import csv
 import io
 import re
-import zlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from isal import isal_zlib
 
 from airflow_connect.api.schema import BYTES, OPTIONAL_STRING, STRING, Schema, struct
 from airflow_connect.connectors.restore.options import (
@@ -22,6 +22,7 @@ from airflow_connect.connectors.restore.values.batches import (
     Values,
 )
 from airflow_connect.converters.json.converter import JsonConverter
+from airflow_connect.converters.json.documents import lines_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,7 +90,7 @@ class _Gzip(_Decompressed):
                         raise EOFError("its compressed stream is cut off")
                     return b""
             if self._stream is None:
-                self._stream = zlib.decompressobj(wbits=31)
+                self._stream = isal_zlib.decompressobj(wbits=31)
             data: bytes = self._stream.decompress(self._input, _PIECE * 8)
             self._input = self._stream.unconsumed_tail
             if self._stream.eof:
@@ -268,7 +269,7 @@ def json_values(stream: io.BufferedReader, *, has_schemas: bool) -> Iterator[Val
         return
     divider, index = _Divider(), 0
     for lines in _groups(_without_mark(stream), b"\n"):
-        column = None if divider.is_inside else _column(converter, lines)
+        column = None if divider.is_inside else _column(lines)
         parts = (
             _batches(rows(divider.documents(lines)), index) if column is None else [Values(index, None, None, column)]
         )
@@ -278,12 +279,9 @@ def json_values(stream: io.BufferedReader, *, has_schemas: bool) -> Iterator[Val
     divider.end()
 
 
-def _column(converter: JsonConverter, lines: list[bytes]) -> pa.Array[Any] | None:
+def _column(lines: list[bytes]) -> pa.Array[Any] | None:
     """Documents in columns; None: a line is something else, or they must be read one by one."""
-    import pyarrow as pa
-
-    columns = converter.to_columns("", pa.array(lines, pa.binary()))
-    return None if columns is None else columns[0].values
+    return lines_column(lines, is_strict=True)
 
 
 def csv_values(stream: io.BufferedReader, options: CsvOptions) -> Iterator[Values]:
