@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from airflow_connect.control.herder.refusals import BAD_REQUEST, NOT_FOUND, RefusedError
+from airflow_connect.control.herder.refusals import BAD_REQUEST, RefusedError
 from airflow_connect.errors import ConnectError
 from airflow_connect.plugin import AIRFLOW_APP
 from airflow_connect.ui.pages import actions
@@ -107,7 +107,7 @@ async def _answered(request: Request, console: Console, handler: Handler, right:
         refuse_other_sites(request)
         conn_id = request.path_params.get("conn_id", "")
         if conn_id:
-            await run_in_threadpool(_refuse_unknown, console, conn_id)
+            await run_in_threadpool(console.installations.refuse_unknown, conn_id)
         of = await run_in_threadpool(console.installations.conn_id_of, conn_id) if conn_id else "-"
         await visitor.refuse_without(right, of)
         root = request.scope.get("root_path", "").rstrip("/")
@@ -126,15 +126,6 @@ async def _answered(request: Request, console: Console, handler: Handler, right:
     if found.startswith("/"):
         return RedirectResponse(found, 303, headers=_HEADERS)
     return HTMLResponse(found, headers=_HEADERS)
-
-
-def _refuse_unknown(console: Console, conn_id: str) -> None:
-    if conn_id not in console.installations.names():
-        raise RefusedError(
-            f"This Airflow shows no installation {conn_id!r}. It shows those that [airflow_connect] worker_conn_ids"
-            " names; without that setting, those that tasks of DAGs use.",
-            NOT_FOUND,
-        )
 
 
 async def _form(request: Request) -> dict[str, list[str]]:

@@ -83,6 +83,24 @@ class Installations:
         """Whether the setting says what is shown."""
         return bool(_named())
 
+    def refuse_unknown(self, name: str) -> None:
+        """Refuse a name that no installation has.
+
+        Raises:
+            RefusedError: with status 404; or 503, because Airflow's database has not said yet what there is.
+        """
+        if name in self.names():
+            return
+        if not self.named() and self._places and self._places.look(PLACES_FRESH_S, 0).value is None:
+            raise RefusedError(
+                self.problem() or "Airflow's database has not yet said which connections its DAGs use. Try again.", 503
+            )
+        raise RefusedError(
+            f"This Airflow shows no installation {name!r}. It shows those that [{SECTION}] {WORKER_CONN_IDS} names;"
+            " without that setting, those that tasks of DAGs use.",
+            NOT_FOUND,
+        )
+
     def _of_dags(self) -> dict[str, DagPlace]:
         return (self._places.look(PLACES_FRESH_S, PLACES_WAIT_S).value or {}) if self._places else {}
 
@@ -119,15 +137,11 @@ class Installations:
         """An installation, connected to Kafka. Takes a second when it is used for the first time.
 
         Raises:
-            RefusedError: with status 404; it is not shown.
+            RefusedError: see `refuse_unknown`.
             ConfigError: there is no such connection, or its worker configuration is wrong.
             UnavailableError, AccessError: Airflow or Kafka.
         """
-        if conn_id not in self.names():
-            raise RefusedError(
-                f"This Airflow shows no installation {conn_id}. [{SECTION}] {WORKER_CONN_IDS} names those it shows.",
-                NOT_FOUND,
-            )
+        self.refuse_unknown(conn_id)
         opened = self._opened.get(conn_id)
         if opened is None or time.monotonic() - opened.read_at_s >= READ_AGAIN_AFTER_S:
             with self._lock:

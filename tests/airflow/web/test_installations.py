@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from airflow_connect.control.herder.refusals import RefusedError
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.errors import ConfigError
+from airflow_connect.ui.web.dag_places import DagPlace
 from airflow_connect.ui.web.installations import Installations
 from tests.support.servers.rest import worker_of
+from tests.support.waiting import wait_until
 
 SETTING = "AIRFLOW__AIRFLOW_CONNECT__WORKER_CONN_IDS"
 
@@ -36,8 +39,36 @@ def test_a_connection_that_the_setting_does_not_name_is_not_shown(
     declare(monkeypatch, "three", {})
     found = Installations()
     assert (found.names(), found.default_name()) == (["one", "two"], "one")
-    with pytest.raises(RefusedError, match="shows no installation three") as refused:
+    with pytest.raises(RefusedError, match="shows no installation 'three'") as refused:
         found.get("three")
+    assert refused.value.status == 404
+
+
+def test_what_the_database_has_not_said_yet_is_not_taken_for_missing(
+    airflow_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SETTING, "")
+    monkeypatch.setattr("airflow_connect.ui.web.installations.PLACES_WAIT_S", 0.0)
+    place = DagPlace("three", "three", None, "three", None)
+
+    class Slow:
+        answer, is_asked = threading.Event(), threading.Event()
+
+        def read(self) -> dict[str, DagPlace]:
+            self.is_asked.set()
+            assert self.answer.wait(60)
+            return {"three": place}
+
+    slow = Slow()
+    found = Installations(slow)  # type: ignore[arg-type]
+    with pytest.raises(RefusedError, match="has not yet said which connections its DAGs use") as refused:
+        found.refuse_unknown("three")
+    assert refused.value.status == 503 and slow.is_asked.is_set()
+    slow.answer.set()
+    wait_until(found.names, "the database has answered")
+    found.refuse_unknown("three")
+    with pytest.raises(RefusedError, match="shows no installation 'four'") as refused:
+        found.refuse_unknown("four")
     assert refused.value.status == 404
 
 
