@@ -327,6 +327,7 @@ class RestoreConnector(SourceConnector):
             for note in (*targets.notes(wanted, there), *map(told_of_made, made.items()), *targets.create(missing)):
                 self.context.note(note)
             there = targets.existing(wanted)
+            targets.check_created(wanted, there, missing)
             limits, to_lift = targets.limits(there), targets.to_lift(there)
             later = {target: settings_after(one.original) for target, one in missing.items()} | to_lift | made
             found = {target: (info.topic_id, limits[target]) for target, info in there.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -181,6 +181,17 @@ class Targets:
             notes.insert(0, f"The cluster does not have these settings of original topics: {names(sorted(unknown))}.")
         shown, rest = notes[:SHOWN], notes[SHOWN:]
         return [*shown, *([f"{plural(len(rest), 'more topic')} were created in the same way."] if rest else [])]
+
+    def check_created(
+        self, wanted: Mapping[str, Wanted], there: Mapping[str, TopicInfo], created: Collection[str]
+    ) -> None:
+        """Look at topics that were missing: clients create topics, too, which have other settings, and records soon.
+
+        Raises:
+            ConfigError: names everything that is wrong with them.
+        """
+        if findings := self.findings({target: wanted[target] for target in created if target in wanted}, there):
+            raise refused(findings)
 
     def made_before(self, wanted: Mapping[str, Wanted], there: Mapping[str, TopicInfo]) -> dict[str, dict[str, str]]:
         """Topics that a run has created, and died before it could commit that: by topic the settings it gets later.

@@ -14,7 +14,7 @@ from airflow_connect.connectors.restore.keys import TIMESTAMP, RestoreKeys
 from airflow_connect.connectors.restore.progress import Progress, partition_of
 from airflow_connect.connectors.restore.read.chain import ChainReader, FileReader, Piece
 from airflow_connect.connectors.restore.read.opening import Store
-from airflow_connect.connectors.restore.read.records import Records, holes
+from airflow_connect.connectors.restore.read.records import MISSING, TOLD_HOLE, Records, holes
 from airflow_connect.connectors.restore.values.task import ValueTask
 from airflow_connect.connectors.restore.values.work import VALUE_CHAINS
 from airflow_connect.connectors.restore.work import Chain, chains_of
@@ -31,10 +31,6 @@ RECORDS_AT_ONCE = 2_000
 RECORDS_OF_COLUMNS = 100_000
 RECORDS_OF_BATCH, BYTES_OF_BATCH, SECONDS_OF_BATCH = 200_000, 32 << 20, 1.0
 """When a batch ends, which transaction.boundary=poll commits: a commit of each small file would cost more than it."""
-TOLD_HOLE = 10
-"""Offsets of a hole that is named: each transaction leaves one or two."""
-
-_MISSING = "Offsets that no file of the backup holds, as transactions and compaction leave them:"
 _OTHER_TIMES = "Records whose timestamp cannot be written, and which got the time of the run (accept.loss=timestamp):"
 _DELETED_SOON = "Records that are older than their topic keeps them, and that Kafka deletes soon:"
 
@@ -249,7 +245,7 @@ class RestoreTask(SourceTask):
         missing, largest = holes(place.chain.progress.position, records.offsets)
         place.largest_hole = max(place.largest_hole, largest, key=lambda hole: hole[1] - hole[0])
         if missing:
-            self.context.count(_MISSING, missing)
+            self.context.count(MISSING, missing)
         stamps = records.columns["timestamp"]
         if stamps.null_count:
             self.context.count(_OTHER_TIMES, stamps.null_count)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NO_BACKUP = "restore.no_backup"
+MISSING = "Offsets that no file of the backup holds, as transactions and compaction leave them:"
+TOLD_HOLE = 10
+"""Offsets of a hole that is named: each transaction leaves one or two."""
 FIELDS = tuple(field.name for field in WHOLE_RECORD.fields)
 """Names of the columns, in order."""
 

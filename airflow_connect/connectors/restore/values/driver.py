@@ -233,6 +233,7 @@ class ValueFiles:
             for note in (*targets.notes(wanted, there), *map(told_of_made, made.items()), *targets.create(missing)):
                 self._context.note(note)
             there = targets.existing(wanted)
+            targets.check_created(wanted, there, missing)
         later = {target: settings_after(one.original) for target, one in missing.items()} | made
         kept = {target: text_of(settings) for target, settings in later.items()}
         return list(self._with_topics(chains, {target: info.topic_id for target, info in there.items()}, kept))

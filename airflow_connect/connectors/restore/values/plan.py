@@ -64,7 +64,8 @@ def left_of_backup(
             newest_ms = max((file.modified_ms for file in files[:first]), default=0)
             source, offset = partition_of(root, tp), progress.to_offset()
             target = target_of(tp.topic)
-            found.append(ValueChain(source, str(tp), target, tp.partition, offset, left, first, newest_ms))
+            is_one = len({file.first.name.rpartition("/")[0] for file in files}) == 1
+            found.append(ValueChain(source, str(tp), target, tp.partition, offset, left, first, newest_ms, is_one))
     for tp, progress in known.items():
         if tp not in chains and not progress.done:
             raise _gone(tp, progress)

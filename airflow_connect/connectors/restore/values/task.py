@@ -12,7 +12,7 @@ from airflow_connect.api.schema import STRING
 from airflow_connect.api.source import SourceColumns
 from airflow_connect.connectors.restore.options import SEPARATED
 from airflow_connect.connectors.restore.read.opening import ARCHIVED, Store
-from airflow_connect.connectors.restore.read.records import damaged
+from airflow_connect.connectors.restore.read.records import MISSING, TOLD_HOLE, damaged
 from airflow_connect.connectors.restore.value_keys import FAIL
 from airflow_connect.connectors.restore.values.progress import FileProgress, ValueProgress
 from airflow_connect.connectors.restore.values.reading import WHOLE_RECORDS, Rows, ValueFileReader
@@ -54,12 +54,13 @@ class _Place:
         progress: what is returned so far.
         number: of the file that is read, in the chain.
         rows: of that file that come next.
+        compared: number of the last file that was compared with the one before it.
         last: by directory the file of a backup that was read last, and how many records it has.
     """
 
     def __init__(self, chain: ValueChain, offset: ValueProgress | FileProgress) -> None:
         self.chain, self.progress = chain, offset
-        self.number = 0
+        self.number, self.compared = 0, -1
         self.rows: Iterator[Rows] | None = None
         self.last: dict[str, _Read] = {}
         # Asked for with each record: looking at all files before it each time would take the square of their number.
@@ -279,8 +280,15 @@ class ValueTask:
         if self._broken is not None:
             raise self._broken
         if place.rows is None:
+<<<<<<< HEAD
             self._refuse_repeated(place, file)
             place.rows = self._reader.rows(file, place.first(), place.chain.partition)
+=======
+            if place.compared < place.number:
+                self._refuse_repeated(place, file)
+                place.compared = place.number
+            place.rows = self._reader.rows(file, place.first())
+>>>>>>> r37
             self._next = next(place.rows, None)
         if self._next is None:
             # A file without records, or without others than those that are copied: nothing can carry its offset.
@@ -317,6 +325,8 @@ class ValueTask:
         """
         before = None if self._typed.is_import else place.last.get(_directory(file.first.name))
         more = 0 if before is None else before.start + before.records - file.start
+        if before is not None and more < 0 and place.chain.is_one_directory:
+            self._count_missing(place, before.start + before.records, file.start)
         if before is None or more <= 0:
             return
         name, has = self._store.full_name(file.first), plural(before.records, "record")
@@ -332,6 +342,12 @@ class ValueTask:
             code="restore.overlap",
             suggestion="Keep one of them below topics.dir. The same record is not restored twice.",
         )
+
+    def _count_missing(self, place: _Place, start: int, end: int) -> None:
+        """Count offsets `[start, end)`: a file that was deleted leaves a hole like those of transactions."""
+        self._context.count(MISSING, end - start)
+        if end - start > TOLD_HOLE:
+            self._context.note(f"No file holds the offsets [{start}, {end}) of {place.chain.label} of the backup.")
 
     def _begin_next_file(self, place: _Place) -> None:
         place.number += 1

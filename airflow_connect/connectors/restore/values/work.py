@@ -28,6 +28,7 @@ class ValueChain(NamedTuple):
         files: in order.
         passed: files that are copied.
         newest_ms: the last modification of those.
+        is_one_directory: whether all files of the partition are in the same directory, those that are copied, too.
     """
 
     source: Mapping[str, Any]
@@ -38,6 +39,7 @@ class ValueChain(NamedTuple):
     files: list[ValueFile]
     passed: int = 0
     newest_ms: int = 0
+    is_one_directory: bool = False
 
     @property
     def size(self) -> int:

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from airflow_connect.connectors.restore.target import Targets
 from airflow_connect.kafka.admin.topics import all_names
 from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.runtime.driver.kinds import kind_of
@@ -326,3 +328,21 @@ def test_record_without_a_key_leaves_its_partition_out_of_a_compacted_topic(
     assert [one.partition for one in stored(restore.bootstrap, restore.target)] == [0, 1]
     restore.run(columnar=columnar, **{"target.retention.lifted": "true"})
     assert len(stored(restore.bootstrap, restore.target)) == 4
+
+
+def test_topic_that_a_client_creates_at_the_same_time_is_checked(
+    restore: Restore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup(tmp_path, 0)
+    create = Targets.create
+
+    def come_second(self: Targets, missing: Any) -> list[str]:
+        admin = AdminClient({"bootstrap.servers": restore.bootstrap})
+        made = admin.create_topics([NewTopic(restore.target, 1, 1, config={"retention.ms": str(DAY_MS)})])
+        made[restore.target].result()
+        return create(self, missing)
+
+    monkeypatch.setattr(Targets, "create", come_second)
+    code, message = error(restore)
+    assert (code, f"retention.ms={DAY_MS}" in message) == ("restore.target", True)
+    assert restore.offsets() == {}

@@ -336,3 +336,13 @@ def test_directory_that_is_a_link_is_told(restore: Restore, folder: Path, tmp_pa
     (folder / "linked").symlink_to(tmp_path)
     report = restore.run()
     assert [note for note in report.notes if note.startswith("1 directory is a link, and not followed:")]
+
+
+def test_offsets_that_no_file_holds_are_counted(restore: Restore, folder: Path) -> None:
+    (folder / "t+0+0000000040.json").write_bytes(b'{"n":40}\n')
+    (folder / "t+0+0000000005.json").unlink()
+    report = restore.run(**{"run.max.records": "9"})
+    assert "Offsets that no file of the backup holds, as transactions and compaction leave them: 5." in report.notes
+    report = restore.run()
+    assert "No file holds the offsets [15, 40) of t-0 of the backup." in report.notes
+    assert numbers(restore) == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 40]
