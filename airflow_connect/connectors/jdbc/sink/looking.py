@@ -24,6 +24,26 @@ UNKNOWN_ENGINE = (
     " has transactions. If it has none (MyISAM, Aria), rows are not written exactly once."
 )
 
+_UNLOGGED = (
+    "is UNLOGGED, or a partition of it is: PostgreSQL empties it after a crash of the server, but keeps the offsets, so"
+    " its records are not written again. ALTER TABLE ... SET LOGGED prevents that."
+)
+_FOREIGN = (
+    "is a foreign table, or a partition of it is: another server commits its rows, and this one the offsets. If one of"
+    " them fails in between, records are missing or there twice."
+)
+_PG_WITH_PARTITIONS = (10,)
+_PG_PROPERTIES = """
+WITH RECURSIVE parts AS (SELECT to_regclass(%(name)s)::oid AS part UNION
+  SELECT c.oid FROM parts JOIN pg_inherits i ON i.inhparent = parts.part
+  JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition)
+SELECT relkind IN ('r', 'p') AND NOT row_security_active(oid)
+    AND NOT EXISTS (SELECT 1 FROM pg_rewrite WHERE ev_class = pg_class.oid AND ev_type = '3'),
+  EXISTS (SELECT 1 FROM parts JOIN pg_class p ON p.oid = part WHERE p.relpersistence = 'u'),
+  EXISTS (SELECT 1 FROM parts JOIN pg_class p ON p.oid = part WHERE p.relkind = 'f')
+FROM pg_class WHERE oid = to_regclass(%(name)s)
+"""
+
 
 def unknown_key(key: Collection[str]) -> str:
     """What an upsert into a view of MySQL may do, as a sentence without its subject."""
@@ -74,6 +94,26 @@ def check_offsets_table(connection: Connection, table: TableId, quoted: str) -> 
                 suggestion=f"ALTER TABLE {quoted} SET LOGGED.",
                 config_path=Keys.offsets_table.name,
             )
+
+
+def pg_properties(connection: Connection, quoted: str) -> tuple[bool, list[str]]:
+    """What a table of PostgreSQL is, its partitions included.
+
+    Args:
+        connection: of the database.
+        quoted: name of the table for a statement.
+
+    Returns:
+        Whether COPY does what INSERT does: it ignores rules, and fails where policies are in force. And why its rows
+        may not last as long as the offsets do, as sentences without their subject.
+    """
+    name = quoted.replace("%%", "%")
+    has_partitions = (connection.dialect.server_version_info or ()) >= _PG_WITH_PARTITIONS
+    asked = _PG_PROPERTIES if has_partitions else _PG_PROPERTIES.replace("c.relispartition", "false")
+    row = connection.exec_driver_sql(asked, {"name": name}).one_or_none()
+    if row is None:
+        return False, []
+    return bool(row[0]), [sentence for sentence, is_so in zip((_UNLOGGED, _FOREIGN), row[1:], strict=True) if is_so]
 
 
 def tables_behind(connection: Connection, view: TableId) -> list[tuple[TableId, str]] | None:

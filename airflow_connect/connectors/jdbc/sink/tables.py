@@ -31,6 +31,7 @@ from airflow_connect.connectors.jdbc.sink.looking import (
     found_by_sqlalchemy,
     found_in_mysql,
     found_in_sqlite,
+    pg_properties,
     tables_behind,
     unique_in_mysql,
     unknown_key,
@@ -50,10 +51,6 @@ if TYPE_CHECKING:
     from airflow_connect.databases.identifiers import Quoting, TableId
 
 _PG_NAME_BYTES = 63
-_UNLOGGED = (
-    "is UNLOGGED: PostgreSQL empties it after a crash of the server, but keeps the offsets, so its records are not"
-    " written again. ALTER TABLE ... SET LOGGED prevents that."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,10 +293,10 @@ class Tables:
             if self._database.dialect.name == "mysql":
                 columns = replace(columns, unique=unique_in_mysql(connection, table))
             elif self._database.dialect.name == "postgresql":
-                may_copy, is_unlogged = self._pg_properties(connection, table)
+                may_copy, lasting = pg_properties(connection, self._database.quoting.table(table))
                 columns = replace(columns, may_copy=may_copy)
-                if is_unlogged and self._config.offsets_table:
-                    self._coarse[table, ""] = [_UNLOGGED]
+                if lasting and self._config.offsets_table:
+                    self._coarse[table, ""] = lasting
             elif self._database.dialect.name == "sqlite" and (sentence := replaced_rows(connection, table)):
                 self._coarse[table, ""] = [sentence]
             connection.rollback()
@@ -318,17 +315,6 @@ class Tables:
         if behind is None and self._config.offsets_table:
             self._coarse[table, ""] = [UNKNOWN_ENGINE]
         return replace(columns, unique=unique, is_view=True)
-
-    def _pg_properties(self, connection: Connection, table: TableId) -> tuple[bool, bool]:
-        """Whether COPY does what INSERT does: it ignores rules, and fails where policies are in force; and UNLOGGED."""
-        name = self._database.quoting.table(table).replace("%%", "%")
-        asked = (
-            "SELECT relkind IN ('r', 'p') AND NOT row_security_active(oid) AND NOT EXISTS (SELECT 1 FROM pg_rewrite"
-            " WHERE ev_class = pg_class.oid AND ev_type = '3'), relpersistence = 'u' FROM pg_class"
-            " WHERE oid = to_regclass(%s)"
-        )
-        row = connection.exec_driver_sql(asked, (name,)).one_or_none()
-        return (False, False) if row is None else (bool(row[0]), bool(row[1]))
 
     # --- creating and altering ------------------------------------------------------------------------------------
 
