@@ -117,8 +117,8 @@ class Targets:
             self.notes.append(f"{error.message} {UNSEEN_UPSERTS if self._config.upserts else UNSEEN}")
             return
         has_keys = self._config.ids_of(topic) == keys.BY_KEY
-        said = found.notes(name, has_keys=has_keys, upserts=self._config.upserts)
-        self.notes += [note for note in said if note not in self.notes]
+        sentences = found.notes(name, has_keys=has_keys, upserts=self._config.upserts)
+        self.notes += [sentence for sentence in sentences if sentence not in self.notes]
 
     def _shown(self, name: str) -> Indices:
         answer = self._call("GET", f"/{quote(name, '')}{LOOK}")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from airflow_connect.api.schema import DECIMAL, Type
 from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import DatabaseError
@@ -13,16 +14,43 @@ from airflow_connect.errors import DatabaseError
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from airflow_connect.connectors.jdbc.sink.fields import SinkField
+
 
 INSTANT = "instant"
 REAL, NUMERIC = "real", "numeric"
 _TRANSACTIONAL_ENGINES = frozenset({"innodb", "rocksdb", "tokudb", "ndbcluster", "ndb"})
+_NUMBERS = frozenset({Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64, Type.BOOLEAN})
+_MYSQL_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+_MYSQL_NUMBERS = frozenset(
+    {"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "year", "bit"}
+)
 _SELECTED = re.compile(r"\b(?:from|join)\s*\(*`((?:[^`]|``)+)`\.`((?:[^`]|``)+)`", re.IGNORECASE)
 """A table in the definition of a view, as MySQL and MariaDB store it: with all names quoted, and its database."""
 UNKNOWN_ENGINE = (
     "is a view whose definition the user may not read (SHOW VIEW), so the run cannot see whether the table behind it"
     " has transactions. If it has none (MyISAM, Aria), rows are not written exactly once."
 )
+
+_UNLOGGED = (
+    "is UNLOGGED, or a partition of it is: PostgreSQL empties it after a crash of the server, but keeps the offsets, so"
+    " its records are not written again. ALTER TABLE ... SET LOGGED prevents that."
+)
+_FOREIGN = (
+    "is a foreign table, or a partition of it is: another server commits its rows, and this one the offsets. If one of"
+    " them fails in between, records are missing or there twice."
+)
+_PG_WITH_PARTITIONS = (10,)
+_PG_PROPERTIES = """
+WITH RECURSIVE parts AS (SELECT to_regclass(%(name)s)::oid AS part UNION
+  SELECT c.oid FROM parts JOIN pg_inherits i ON i.inhparent = parts.part
+  JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition)
+SELECT relkind IN ('r', 'p') AND NOT row_security_active(oid)
+    AND NOT EXISTS (SELECT 1 FROM pg_rewrite WHERE ev_class = pg_class.oid AND ev_type = '3'),
+  EXISTS (SELECT 1 FROM parts JOIN pg_class p ON p.oid = part WHERE p.relpersistence = 'u'),
+  EXISTS (SELECT 1 FROM parts JOIN pg_class p ON p.oid = part WHERE p.relkind = 'f')
+FROM pg_class WHERE oid = to_regclass(%(name)s)
+"""
 
 
 def unknown_key(key: Collection[str]) -> str:
@@ -31,6 +59,30 @@ def unknown_key(key: Collection[str]) -> str:
         f"is a view, and the table behind it has no unique index over {', '.join(sorted(key))}, as far as the run can"
         " see. Without one, each upsert inserts a row instead of changing it."
     )
+
+
+def unlike_keys(
+    fields: Sequence[SinkField], columns: Mapping[str, str], declared: Mapping[str, str]
+) -> dict[str, bool]:
+    """The columns of a key in MySQL that hold texts where the field is a number, or the other way round.
+
+    Args:
+        fields: of the record.
+        columns: field -> column.
+        declared: column -> declared type.
+
+    Returns:
+        Column -> whether it holds texts.
+    """
+    found = {}
+    for field in fields:
+        column = columns.get(field.name, "")
+        kind = re.split(r"[ (]", declared.get(column, ""))[0]
+        is_text = field.schema.type in (Type.STRING, Type.BYTES) and field.schema.name is None
+        is_number = field.schema.name == DECIMAL or (field.schema.type in _NUMBERS and field.schema.name is None)
+        if field.is_key and ((is_text and kind in _MYSQL_NUMBERS) or (is_number and kind in _MYSQL_TEXTS)):
+            found[column] = kind in _MYSQL_TEXTS
+    return found
 
 
 def check_engine(table: TableId, engine: str) -> None:
@@ -74,6 +126,26 @@ def check_offsets_table(connection: Connection, table: TableId, quoted: str) -> 
                 suggestion=f"ALTER TABLE {quoted} SET LOGGED.",
                 config_path=Keys.offsets_table.name,
             )
+
+
+def pg_properties(connection: Connection, quoted: str) -> tuple[bool, list[str]]:
+    """What a table of PostgreSQL is, its partitions included.
+
+    Args:
+        connection: of the database.
+        quoted: name of the table for a statement.
+
+    Returns:
+        Whether COPY does what INSERT does: it ignores rules, and fails where policies are in force. And why its rows
+        may not last as long as the offsets do, as sentences without their subject.
+    """
+    name = quoted.replace("%%", "%")
+    has_partitions = (connection.dialect.server_version_info or ()) >= _PG_WITH_PARTITIONS
+    asked = _PG_PROPERTIES if has_partitions else _PG_PROPERTIES.replace("c.relispartition", "false")
+    row = connection.exec_driver_sql(asked, {"name": name}).one_or_none()
+    if row is None:
+        return False, []
+    return bool(row[0]), [sentence for sentence, is_so in zip((_UNLOGGED, _FOREIGN), row[1:], strict=True) if is_so]
 
 
 def tables_behind(connection: Connection, view: TableId) -> list[tuple[TableId, str]] | None:

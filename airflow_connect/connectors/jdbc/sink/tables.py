@@ -31,9 +31,11 @@ from airflow_connect.connectors.jdbc.sink.looking import (
     found_by_sqlalchemy,
     found_in_mysql,
     found_in_sqlite,
+    pg_properties,
     tables_behind,
     unique_in_mysql,
     unknown_key,
+    unlike_keys,
 )
 from airflow_connect.connectors.jdbc.sink.missing import MissingColumns, added, added_before
 from airflow_connect.connectors.jdbc.sink.statements.standard_sql import Names, Statements
@@ -50,10 +52,6 @@ if TYPE_CHECKING:
     from airflow_connect.databases.identifiers import Quoting, TableId
 
 _PG_NAME_BYTES = 63
-_UNLOGGED = (
-    "is UNLOGGED: PostgreSQL empties it after a crash of the server, but keeps the offsets, so its records are not"
-    " written again. ALTER TABLE ... SET LOGGED prevents that."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +115,8 @@ class FieldColumns:
         numbers: those columns of SQLite that turn texts into numbers -> whether these are always REAL.
         may_copy: whether COPY does what INSERT does.
         needs_guard: whether an upsert of MySQL could change a row with another key.
+        unlike: those columns of MySQL that hold texts where the field is a number, or the other way round -> whether
+            they hold texts. It would compare both as numbers, `abc` as 0, and find the rows of other keys.
     """
 
     names: Mapping[str, str]
@@ -124,6 +124,7 @@ class FieldColumns:
     numbers: Mapping[str, bool] = dataclass_field(default_factory=dict)
     may_copy: bool = True
     needs_guard: bool = False
+    unlike: Mapping[str, bool] = dataclass_field(default_factory=dict)
 
 
 class Tables:
@@ -192,9 +193,9 @@ class Tables:
         self._written.update(field.name for field in fields)
         key = frozenset(there[field.name] for field in fields if field.is_key and field.name in there)
         guard = self._config.insert_mode == keys.UPSERT and self._needs_guard(table, known, key)
-        return FieldColumns(
-            there, known.instants.intersection(there.values()), known.numbers, known.may_copy, needs_guard=guard
-        )
+        unlike = unlike_keys(typed, there, known.declared) if self._database.dialect.name == "mysql" else {}
+        instants = known.instants.intersection(there.values())
+        return FieldColumns(there, instants, known.numbers, known.may_copy, needs_guard=guard, unlike=unlike)
 
     def columns(self) -> dict[str, list[str]]:
         """The columns of each table that was written, for the next run; {} without `auto.evolve`."""
@@ -296,10 +297,10 @@ class Tables:
             if self._database.dialect.name == "mysql":
                 columns = replace(columns, unique=unique_in_mysql(connection, table))
             elif self._database.dialect.name == "postgresql":
-                may_copy, is_unlogged = self._pg_properties(connection, table)
+                may_copy, lasting = pg_properties(connection, self._database.quoting.table(table))
                 columns = replace(columns, may_copy=may_copy)
-                if is_unlogged and self._config.offsets_table:
-                    self._coarse[table, ""] = [_UNLOGGED]
+                if lasting and self._config.offsets_table:
+                    self._coarse[table, ""] = lasting
             elif self._database.dialect.name == "sqlite" and (sentence := replaced_rows(connection, table)):
                 self._coarse[table, ""] = [sentence]
             connection.rollback()
@@ -318,17 +319,6 @@ class Tables:
         if behind is None and self._config.offsets_table:
             self._coarse[table, ""] = [UNKNOWN_ENGINE]
         return replace(columns, unique=unique, is_view=True)
-
-    def _pg_properties(self, connection: Connection, table: TableId) -> tuple[bool, bool]:
-        """Whether COPY does what INSERT does: it ignores rules, and fails where policies are in force; and UNLOGGED."""
-        name = self._database.quoting.table(table).replace("%%", "%")
-        asked = (
-            "SELECT relkind IN ('r', 'p') AND NOT row_security_active(oid) AND NOT EXISTS (SELECT 1 FROM pg_rewrite"
-            " WHERE ev_class = pg_class.oid AND ev_type = '3'), relpersistence = 'u' FROM pg_class"
-            " WHERE oid = to_regclass(%s)"
-        )
-        row = connection.exec_driver_sql(asked, (name,)).one_or_none()
-        return (False, False) if row is None else (bool(row[0]), bool(row[1]))
 
     # --- creating and altering ------------------------------------------------------------------------------------
 

@@ -21,8 +21,8 @@ VIEW = "view:"
 """Begins the identity of a view, a hash of its definition and of the tables behind it."""
 QUERY_OF_FILE = TableId("", "", "")
 """Stands for a query of SQLite, which tells of no table what it is, but of all of them that one was changed."""
-_NAMED = re.compile(r"`((?:[^`]|``)+)`\.`((?:[^`]|``)+)`")
-"""A table, or a column, in the definition of a view, as MySQL and MariaDB store it."""
+_NAMED = re.compile(r"`((?:[^`]|``)*+)(?:`|\Z)(?:\.`((?:[^`]|``)*+)(?:`|\Z))?")
+"""A table, or a column, in the definition of a view, as MySQL and MariaDB store it: all names are quoted."""
 
 _PG_DATABASE = """
 SELECT oid::text, has_function_privilege(to_regprocedure('pg_catalog.pg_control_system()'), 'EXECUTE')

@@ -71,3 +71,17 @@ def test_text_that_is_too_long_for_a_table_without_transactions_is_refused(maria
     give(run.open(), records(*rows, schema=ORDER))
     assert [offset for offset, _ in run.errors.letters] == [1]
     assert mariadb_database.rows("SELECT n FROM orders ORDER BY n") == [(0,), (2,)]
+
+
+def test_partitions_that_do_not_last_as_the_offsets_do_are_named(postgresql_database):
+    postgresql_database.execute(
+        "CREATE TABLE orders (n BIGINT, note VARCHAR(20)) PARTITION BY RANGE (n)",
+        "CREATE UNLOGGED TABLE first_part PARTITION OF orders FOR VALUES FROM (0) TO (100)",
+        "CREATE FOREIGN DATA WRAPPER elsewhere",
+        "CREATE SERVER other FOREIGN DATA WRAPPER elsewhere",
+        "CREATE FOREIGN TABLE second_part PARTITION OF orders FOR VALUES FROM (100) TO (200) SERVER other",
+    )
+    unlogged, foreign = ColumnRun(postgresql_database, ORDER).copy(ROWS).notes
+    assert unlogged.startswith("The table orders is UNLOGGED, or a partition of it is: PostgreSQL empties it after")
+    assert foreign.startswith("The table orders is a foreign table, or a partition of it is: another server commits")
+    assert postgresql_database.rows("SELECT COUNT(*) FROM ONLY first_part") == [(3,)]
