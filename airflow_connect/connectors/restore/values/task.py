@@ -280,15 +280,10 @@ class ValueTask:
         if self._broken is not None:
             raise self._broken
         if place.rows is None:
-<<<<<<< HEAD
-            self._refuse_repeated(place, file)
-            place.rows = self._reader.rows(file, place.first(), place.chain.partition)
-=======
             if place.compared < place.number:
                 self._refuse_repeated(place, file)
                 place.compared = place.number
-            place.rows = self._reader.rows(file, place.first())
->>>>>>> r37
+            place.rows = self._reader.rows(file, place.first(), place.chain.partition)
             self._next = next(place.rows, None)
         if self._next is None:
             # A file without records, or without others than those that are copied: nothing can carry its offset.
