@@ -38,7 +38,7 @@ _REPEATED_KEY = "21000"
 """PostgreSQL: one statement would change a row twice, since the column takes different values for the same key."""
 _MORE_THAN_ONE_ROW = 1242
 """MySQL, MariaDB: what the guard of `MySqlStatements.on_duplicate` raises."""
-_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
+_NUMBER = re.compile(r"\s*[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d+)?\s*")
 _WHOLE_FLOAT = 1e15
 _LARGE = 128 << 10
 """Characters or bytes in a row whose statement is measured: no server is set to take less than 1 MiB at once."""
