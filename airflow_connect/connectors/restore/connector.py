@@ -23,7 +23,7 @@ from airflow_connect.connectors.restore.config import (
 from airflow_connect.connectors.restore.documents import Documents
 from airflow_connect.connectors.restore.groups.step import Restored
 from airflow_connect.connectors.restore.keys import TARGET, RestoreKeys
-from airflow_connect.connectors.restore.plan import chains_left
+from airflow_connect.connectors.restore.plan import chains_left, missing_files
 from airflow_connect.connectors.restore.progress import Progress, partition_of, topic_partition_of
 from airflow_connect.connectors.restore.ranges import Ranges, first_to_read
 from airflow_connect.connectors.restore.read.chain import FileReader
@@ -250,6 +250,8 @@ class RestoreConnector(SourceConnector):
         typed = self._typed
         ranges = Ranges(typed.from_offsets, typed.until_offsets, typed.from_ms, self.context.note)
         ranges.check({*backup.chains, *known})
+        for note in missing_files(backup, known):
+            self.context.note(note)
         is_content = self._store.files.identity_is_content
         return ranges.of(chains_left(backup, known, identity_is_content=is_content))
 

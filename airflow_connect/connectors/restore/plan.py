@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.connectors.restore.backup import Backup, BackupFile
+from airflow_connect.connectors.restore.passed import fingerprint, others, told_of_missing
 from airflow_connect.connectors.restore.progress import Progress
 from airflow_connect.connectors.restore.work import Chain
 from airflow_connect.counting import names, plural
@@ -47,7 +48,24 @@ def chains_left(
 def _chain(tp: TopicPartition, files: Sequence[BackupFile], progress: Progress) -> Chain:
     first = bisect_left(files, progress.first_open, key=lambda file: file.start)
     before_ms = max((file.modified_ms for file in files[:first]), default=0)
-    return Chain(tp.topic, tp.partition, progress, list(files[first:]), first, before_ms)
+    before_names = fingerprint(file.name for file in files[:first])
+    left = list(files[first:])
+    return Chain(tp.topic, tp.partition, progress, left, first, before_ms, before_names=before_names)
+
+
+def missing_files(backup: Backup, committed: Mapping[TopicPartition, Progress]) -> list[str]:
+    """Sentences about restored files that are deleted, which is allowed."""
+    found = []
+    for tp, progress in committed.items():
+        passed = _passed(backup.chains.get(tp, ()), progress)
+        missing, _ = others((file.name for file in passed), progress.passed, progress.names)
+        if missing and passed:  # If all are deleted, none has come.
+            found.append(told_of_missing(str(tp), missing))
+    return found
+
+
+def _passed(files: Sequence[BackupFile], progress: Progress) -> Sequence[BackupFile]:
+    return files[: bisect_left(files, progress.position, key=lambda file: file.start)]
 
 
 def _check_known(
@@ -58,7 +76,7 @@ def _check_known(
     Raises:
         OffsetError: one is new, was changed, or is gone before all of it was restored.
     """
-    passed = files[: bisect_left(files, progress.position, key=lambda file: file.start)]
+    passed = _passed(files, progress)
     for file in passed:
         version = file.version(identity_is_content=identity_is_content)
         if file.name == progress.file and version != progress.version:
@@ -70,9 +88,11 @@ def _check_known(
             )
     newer = [file.name for file in passed if file.modified_ms > progress.newest_ms]
     more = len(passed) - progress.passed
-    if newer or more > 0:
+    _, is_other = others((file.name for file in passed), progress.passed, progress.names)
+    if newer or is_other:
         # The time of an object is that at which its upload began, so a new one need not be newer.
-        which = names(newer) if newer else f"{plural(more, 'file')} more than before"
+        how_many = f"{plural(more, 'file')} more than before" if more > 0 else "as many as before, with other names"
+        which = names(newer) if newer else how_many
         raise OffsetError(
             f"Files have come, or have changed, that begin before offset {progress.position}, up to which {tp} was"
             f" restored: {which}.",

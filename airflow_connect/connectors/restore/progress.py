@@ -34,6 +34,7 @@ class Progress:
         open: files that begin at `first_open` or later, and before `position`.
         passed: files that begin before `position`.
         newest_ms: the last modification of those files, milliseconds since the epoch.
+        names: fingerprint of their names, see `passed`; "": an earlier release has kept none.
         file: that held the last restored record.
         version: of that file: its ETag, or size and time.
         target: topic that records go to.
@@ -55,6 +56,7 @@ class Progress:
     run: str = ""
     later: str = ""
     begin: int = -1
+    names: str = ""
 
     def to_offset(self) -> dict[str, Any]:
         """The source offset."""
@@ -72,7 +74,7 @@ class Progress:
             OffsetError: it has another form.
         """
         kinds = {one.name: int if one.type == "int" else str for one in fields(cls)}
-        offset = {"later": "", "begin": -1, **offset}  # offsets of the first builds do not have them
+        offset = {"later": "", "begin": -1, "names": "", **offset}  # offsets of the first builds do not have them
         is_right = set(offset) == set(kinds) and all(type(offset[name]) is kind for name, kind in kinds.items())
         if not is_right or not 0 <= offset["first_open"] <= offset["position"]:
             raise OffsetError(

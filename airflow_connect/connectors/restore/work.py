@@ -34,6 +34,7 @@ class Chain(NamedTuple):
         end: offset of the first record that is not restored; -1: all are.
         first_ms, last_ms: the first and the last timestamp that the topic takes.
         needs_keys: whether the topic takes no records without a key.
+        before_names: fingerprint of the names of the files before.
     """
 
     topic: str
@@ -47,6 +48,7 @@ class Chain(NamedTuple):
     first_ms: int = ANY_TIME[0]
     last_ms: int = ANY_TIME[1]
     needs_keys: bool = False
+    before_names: int = 0
 
     @property
     def topic_partition(self) -> TopicPartition:

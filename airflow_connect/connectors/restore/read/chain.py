@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_connect.connectors.restore.backup import BackupFile
+from airflow_connect.connectors.restore.passed import fingerprint, text_of
 from airflow_connect.connectors.restore.progress import Progress
 from airflow_connect.connectors.restore.read.formats import NoBackupError, open_columns
 from airflow_connect.connectors.restore.read.opening import Store
@@ -152,8 +153,10 @@ class ChainReader:
         self._chain, self._reader = chain, reader
         self._starts = [file.start for file in chain.files]
         self._newest: list[int] = [chain.before_ms]
+        self._names: list[int] = [chain.before_names]
         for file in chain.files:
             self._newest.append(max(self._newest[-1], file.modified_ms))
+            self._names.append(fingerprint([file.name], self._names[-1]))
         self._position = chain.progress.position
         self._waiting = deque(chain.files)
         self._open: list[_OpenFile] = []
@@ -238,4 +241,5 @@ class ChainReader:
             open=passed - bisect_left(self._starts, first_open),
             passed=self._chain.before + passed,
             newest_ms=self._newest[passed],
+            names=text_of(self._names[passed]),
         )

@@ -14,7 +14,7 @@ from airflow_connect.connectors.restore.remembered import text_of
 from airflow_connect.connectors.restore.target import Targets, Wanted, refused, settings_after, told_of_made
 from airflow_connect.connectors.restore.unread import unread
 from airflow_connect.connectors.restore.values.files import ValueBackup, losses, names_of
-from airflow_connect.connectors.restore.values.plan import Import, known_of_backup, left_of_backup
+from airflow_connect.connectors.restore.values.plan import Import, known_of_backup, left_of_backup, missing_files
 from airflow_connect.connectors.restore.values.progress import ValueProgress
 from airflow_connect.connectors.restore.values.reading import ValueFileReader
 from airflow_connect.connectors.restore.values.work import ValueChain, chains_of, divided, task_config
@@ -155,6 +155,8 @@ class ValueFiles:
                 suggestion=f"Set {RestoreKeys.topics_dir}, {RestoreKeys.file_format} and {RestoreKeys.file_delim} as in"
                 f" the sink, and {RestoreKeys.topics} to topics that it has copied.",
             )
+        for note in missing_files(backup.chains, known):
+            self._context.note(note)
         chains = left_of_backup(typed.root, backup.chains, known, self._version_of, typed.target_of)
         if chains and typed.file_format in WHOLE_FORMATS:
             self._reader.refuse_whole_records(chains[0].files[0])

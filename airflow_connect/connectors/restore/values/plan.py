@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.source import SourceOffset, SourcePartition
 from airflow_connect.connectors.restore.backup import BackupFile
+from airflow_connect.connectors.restore.passed import fingerprint, others, told_of_missing
 from airflow_connect.connectors.restore.progress import partition_of, topic_partition_of
 from airflow_connect.connectors.restore.values.files import ValueFile
 from airflow_connect.connectors.restore.values.progress import (
@@ -65,10 +66,26 @@ def left_of_backup(
             source, offset = partition_of(root, tp), progress.to_offset()
             target = target_of(tp.topic)
             is_one = len({file.first.name.rpartition("/")[0] for file in files}) == 1
-            found.append(ValueChain(source, str(tp), target, tp.partition, offset, left, first, newest_ms, is_one))
+            before = fingerprint(file.first.name for file in files[:first])
+            place = (source, str(tp), target, tp.partition)
+            found.append(ValueChain(*place, offset, left, first, newest_ms, is_one, before))
     for tp, progress in known.items():
         if tp not in chains and not progress.done:
             raise _gone(tp, progress)
+    return found
+
+
+def missing_files(
+    chains: Mapping[TopicPartition, Sequence[ValueFile]], known: Mapping[TopicPartition, ValueProgress]
+) -> list[str]:
+    """Sentences about restored files that are deleted, which is allowed."""
+    found = []
+    for tp, progress in known.items():
+        files = chains.get(tp, ())
+        passed = files[: bisect_right(files, progress.start, key=lambda file: file.start)]
+        missing, _ = others((file.first.name for file in passed), progress.passed, progress.names)
+        if missing and passed:  # If all are deleted, none has come.
+            found.append(told_of_missing(str(tp), missing))
     return found
 
 
@@ -87,8 +104,11 @@ def _check_passed(
             suggestion=_AGAIN,
         )
     newer = [file.first.name for file in passed if file.modified_ms > progress.newest_ms]
-    if newer or len(passed) > progress.passed:
-        which = names(newer) if newer else f"{plural(len(passed) - progress.passed, 'file')} more than before"
+    more = len(passed) - progress.passed
+    _, is_other = others((file.first.name for file in passed), progress.passed, progress.names)
+    if newer or is_other:
+        how_many = f"{plural(more, 'file')} more than before" if more > 0 else "as many as before, with other names"
+        which = names(newer) if newer else how_many
         raise OffsetError(
             f"Files have come, or have changed, that begin at offset {progress.start} or before, up to which {tp} was"
             f" restored: {which}.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from airflow_connect.errors import OffsetError
 
@@ -25,6 +25,8 @@ def full_name_of(partition: Mapping[str, Any]) -> str | None:
 class _Offset:
     """A source offset as an object."""
 
+    _ADDED: ClassVar[Mapping[str, str]] = {}
+
     def to_offset(self) -> dict[str, Any]:
         """The source offset."""
         return asdict(self)
@@ -41,6 +43,7 @@ class _Offset:
             OffsetError: it has another form.
         """
         kinds = {one.name: int if one.type == "int" else str for one in fields(cls)}
+        offset = {**cls._ADDED, **offset}  # offsets of the first builds do not have them
         if set(offset) != set(kinds) or not all(type(offset[name]) is kind for name, kind in kinds.items()):
             raise OffsetError(
                 f"{dict(offset)} is not an offset of files of values.",
@@ -63,8 +66,11 @@ class ValueProgress(_Offset):
         done: 1 if these are all.
         passed: files that begin at `start` or before.
         newest_ms: the last modification of those, milliseconds since the epoch.
+        names: fingerprint of their names, see `airflow_connect.connectors.restore.passed`.
         target, topic_id, run, later: as in `airflow_connect.connectors.restore.progress.Progress`.
     """
+
+    _ADDED: ClassVar[Mapping[str, str]] = {"names": ""}
 
     start: int = -1
     file: str = ""
@@ -77,6 +83,7 @@ class ValueProgress(_Offset):
     topic_id: str = ""
     run: str = ""
     later: str = ""
+    names: str = ""
 
 
 @dataclass(frozen=True, slots=True)

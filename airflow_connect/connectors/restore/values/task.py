@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
+from operator import xor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.api.record import Header, SourceRecord
 from airflow_connect.api.schema import STRING
 from airflow_connect.api.source import SourceColumns
 from airflow_connect.connectors.restore.options import SEPARATED
+from airflow_connect.connectors.restore.passed import fingerprint, text_of
 from airflow_connect.connectors.restore.read.opening import ARCHIVED, Store
 from airflow_connect.connectors.restore.read.records import MISSING, TOLD_HOLE, damaged
 from airflow_connect.connectors.restore.value_keys import FAIL
@@ -65,6 +67,8 @@ class _Place:
         self.last: dict[str, _Read] = {}
         # Asked for with each record: looking at all files before it each time would take the square of their number.
         self._newest_ms = list(accumulate((one.modified_ms for one in chain.files), max, initial=chain.newest_ms))
+        of_files = (fingerprint([one.first.name]) for one in chain.files)
+        self._names = list(accumulate(of_files, xor, initial=chain.passed_names))
         if isinstance(offset, ValueProgress) and offset.file and offset.done:
             self.last[_directory(offset.file)] = _Read(offset.file, offset.start, offset.record)
         is_backup = isinstance(offset, ValueProgress)
@@ -103,6 +107,7 @@ class _Place:
             done=int(done),
             passed=self.chain.passed + self.number + 1,
             newest_ms=self._newest_ms[self.number + 1],
+            names=text_of(self._names[self.number + 1]),
         )
 
 

@@ -29,6 +29,7 @@ class ValueChain(NamedTuple):
         passed: files that are copied.
         newest_ms: the last modification of those.
         is_one_directory: whether all files of the partition are in the same directory, those that are copied, too.
+        passed_names: fingerprint of the names of those that are copied.
     """
 
     source: Mapping[str, Any]
@@ -40,6 +41,7 @@ class ValueChain(NamedTuple):
     passed: int = 0
     newest_ms: int = 0
     is_one_directory: bool = False
+    passed_names: int = 0
 
     @property
     def size(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,18 @@ def test_file_between_those_that_are_restored_is_refused(restore: Restore, folde
     restore.run()
     (folder / "t+0+0000000007.json").write_bytes(b'{"n":7}\n')
     assert failure(restore)["code"] == "restore.late_file"
+
+
+def test_file_that_comes_while_a_restored_one_is_deleted_is_refused(restore: Restore, folder: Path) -> None:
+    restore.run()
+    (folder / "t+0+0000000000.json").unlink()
+    late = folder / "t+0+0000000007.json"
+    late.write_bytes(b'{"n":7}\n')
+    os.utime(late, (1, 1))
+    assert failure(restore)["code"] == "restore.late_file"
+    late.unlink()
+    (note,) = (note for note in restore.run().notes if "not there any more" in note)
+    assert note.startswith("Of t-0, 1 file is not there any more that was restored.")
 
 
 def test_file_that_is_gone_in_the_middle_is_an_error(restore: Restore, folder: Path) -> None:

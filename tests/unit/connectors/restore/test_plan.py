@@ -12,7 +12,8 @@ import pytest
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.connectors.restore.backup import Backup, BackupFile, FileNames
-from airflow_connect.connectors.restore.plan import chains_left
+from airflow_connect.connectors.restore.passed import fingerprint, text_of
+from airflow_connect.connectors.restore.plan import chains_left, missing_files
 from airflow_connect.connectors.restore.progress import Progress, partition_of, topic_partition_of
 from airflow_connect.connectors.restore.work import chains_of, divided, task_config
 from airflow_connect.errors import ConfigError, OffsetError
@@ -122,6 +123,23 @@ def test_what_is_restored_is_not_read_again() -> None:
 def test_deleted_files_that_are_restored_are_fine() -> None:
     assert left(listed(one(10)), DONE) == []
     assert left(listed(), DONE) == []
+
+
+def test_file_that_comes_while_another_one_is_deleted_is_found_by_its_name() -> None:
+    kept = text_of(fingerprint(file.name.removeprefix(f"{ROOT}/") for file in (one(0), one(10))))
+    progress = replace(DONE, names=kept)
+    assert left(listed(one(0), one(10)), progress) == []
+    assert missing_files(listed(one(0), one(10)), {TP: progress}) == []
+    # As many as before, none of them newer.
+    with pytest.raises(OffsetError, match="as many as before, with other names") as caught:
+        left(listed(one(5), one(10)), progress)
+    assert caught.value.code == "restore.late_file"
+    (told,) = missing_files(listed(one(10)), {TP: progress})
+    assert told.startswith("Of t-0, 1 file is not there any more that was restored.")
+    assert left(listed(one(10)), progress) == []
+    assert missing_files(listed(), {TP: progress}) == []
+    (chain,) = left(listed(one(0), one(10), one(20)), progress)
+    assert text_of(chain.before_names) == kept
 
 
 def test_file_that_is_restored_in_part_is_read_from_there() -> None:
