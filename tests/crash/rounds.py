@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from airflow_connect.documents.run import RunReport
 from airflow_connect.runtime.crash_points import (
@@ -144,6 +144,9 @@ class Crashes:
         written: records so far.
     """
 
+    _found_by_zombies: ClassVar[tuple[str, ...]] = ()
+    """Codes of errors that a run may meet before it finds that another one has taken its place."""
+
     seed: int
     chance: random.Random = field(init=False)
     written: int = field(init=False, default=0)
@@ -178,7 +181,7 @@ class Crashes:
             self._accept(self._start().wait())
             zombie.send(signal.SIGCONT)
         # Whatever it meets first: who took its place, or what that one has swept away.
-        self._accept(zombie.wait(), "run.fenced", "hdfs.staged_file_gone")
+        self._accept(zombie.wait(), "run.fenced", "hdfs.staged_file_gone", *self._found_by_zombies)
 
     def _accept(self, report: RunReport | None, *errors: str) -> None:
         """A run that was not killed must have done its work, or have been fenced."""
@@ -306,7 +309,7 @@ class SourceRound(Crashes):
     def _double(self) -> None:
         self.events.append("two runs at once")
         for victim in [self._start(), self._start()]:
-            self._accept(victim.wait(), "run.fenced")
+            self._accept(victim.wait(), "run.fenced", *self._found_by_zombies)
 
     def _is_last(self, report: RunReport) -> bool:
         return report.status == "empty"
