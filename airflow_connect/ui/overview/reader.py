@@ -257,7 +257,7 @@ def _coverage(history: History) -> Coverage:
     try:
         return Coverage() if history.state is None else Coverage.of(history.state.kept)
     except (KeyError, TypeError, ValueError, AttributeError):
-        return Coverage()  # a connector of somebody else may keep something else under this name
+        return Coverage()  # another plugin may use this name for something else
 
 
 def _kind_of_dag(history: History) -> str:

@@ -90,7 +90,7 @@ def test_text_that_is_no_number_finds_no_number_in_mariadb(mariadb_database, mod
         "CREATE TABLE orders (n INT PRIMARY KEY, note VARCHAR(20))", "INSERT INTO orders VALUES (0, 'old'), (1, 'old')"
     )
     letters = give_key(mariadb_database, mode, s.STRING, key)
-    assert len(letters) == 1 and "its key is a text that is no number" in letters[0][1]
+    assert len(letters) == 1 and "its key is a text and not a number" in letters[0][1]
     assert mariadb_database.rows("SELECT n, note FROM orders ORDER BY n") == [(0, "old"), (1, "old")]
     assert give_key(mariadb_database, mode, s.STRING, "1", "again") == []
     assert mariadb_database.rows("SELECT n FROM orders WHERE note = 'old'") == [(0,)]
