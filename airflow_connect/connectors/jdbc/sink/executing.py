@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.schema import DECIMAL, Type
 from airflow_connect.connectors.jdbc.sink import keys
 from airflow_connect.connectors.jdbc.sink.columns.chunk import ColumnChunk, RowsNeededError
 from airflow_connect.connectors.jdbc.sink.columns.loading import loader_of, most_bytes_of
-from airflow_connect.connectors.jdbc.sink.outcome import ANOTHER_ROW, NO_NUMBER, SKIPPED, Outcome, RowRefusedError
+from airflow_connect.connectors.jdbc.sink.outcome import ANOTHER_ROW, SKIPPED, Outcome, RowRefusedError
 from airflow_connect.connectors.jdbc.sink.statements.dialects import MySqlStatements, PostgreSqlStatements
 from airflow_connect.connectors.jdbc.sink.statements.standard_sql import Names, Statements
 from airflow_connect.connectors.jdbc.sink.values import exact_number
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.api.schema import Schema
     from airflow_connect.connectors.jdbc.sink.batches import Chunk, Row
+    from airflow_connect.connectors.jdbc.sink.conditions import Convert
     from airflow_connect.connectors.jdbc.sink.tables import FieldColumns
     from airflow_connect.connectors.jdbc.sink.values import Binding
     from airflow_connect.databases.connecting import Database
@@ -38,8 +37,6 @@ _REPEATED_KEY = "21000"
 """PostgreSQL: one statement would change a row twice, since the column takes different values for the same key."""
 _MORE_THAN_ONE_ROW = 1242
 """MySQL, MariaDB: what the guard of `MySqlStatements.on_duplicate` raises."""
-_NUMBER = re.compile(r"\s*[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d+)?\s*")
-_WHOLE_FLOAT = 1e15
 _LARGE = 128 << 10
 """Characters or bytes in a row whose statement is measured: no server is set to take less than 1 MiB at once."""
 _OF_A_ROW = frozenset({Failure.CONSTRAINT, Failure.VALUE})
@@ -331,13 +328,6 @@ def _may_be_changed(schema: Schema, is_real: bool | None) -> bool:
     return is_real is not None and (schema.name == DECIMAL or (is_real and schema.type is Type.INT64))
 
 
-def _as_text(value: Any) -> str:
-    """A number as MySQL writes it into a text."""
-    if isinstance(value, float):
-        return f"{value:.0f}" if value.is_integer() and abs(value) < _WHOLE_FLOAT else repr(value)
-    return str(int(value)) if isinstance(value, bool) else f"{value:f}" if isinstance(value, Decimal) else str(value)
-
-
 def _inexact(name: str, record: SinkRecord) -> DataError:
     return DataError(
         f"The field {name} of {record.where} is a number with more digits than SQLite keeps in its column: 15, or, if"
@@ -359,8 +349,8 @@ class _Work:
     chosen: tuple[int, ...] | None
     moments: Mapping[int, bool]
     """Places of points in time among the chosen values, and whether their columns hold such."""
-    unlike: Mapping[int, bool]
-    """Places of keys that a column of MySQL compares as numbers, and whether the column holds texts."""
+    compared: Mapping[int, Convert]
+    """Places of keys that are converted before they are compared with their columns."""
     decimals: Mapping[int, tuple[str, bool]]
     """Places of numbers that columns of SQLite may change: name of the field, and whether the column is REAL."""
 
@@ -374,6 +364,7 @@ class _Work:
             tuple(quote(columns.names[fields[n].name]) for n in there if fields[n].is_key),
             tuple(quote(columns.names[fields[n].name]) for n in there if not fields[n].is_key),
             guarded=columns.needs_guard,
+            casts={quote(column): found.cast for column, found in columns.comparisons.items()},
         )
         binding = chunk.plan.binding
         moments = {
@@ -381,10 +372,10 @@ class _Work:
             for place, n in enumerate(there)
             if binding.is_moment(fields[n])
         }
-        unlike = {
-            place: columns.unlike[columns.names[fields[n].name]]
+        compared = {
+            place: found.convert
             for place, n in enumerate(there)
-            if fields[n].is_key and columns.names[fields[n].name] in columns.unlike
+            if fields[n].is_key and (found := columns.comparisons.get(columns.names[fields[n].name])) and found.convert
         }
         decimals = {
             place: (fields[n].name, columns.numbers[columns.names[fields[n].name]])
@@ -393,7 +384,7 @@ class _Work:
         }
         chosen = None if len(there) == len(fields) else tuple(there)
         table = str(chunk.plan.table)
-        return cls(table, names, chunk.deletes, columns.may_copy, binding, chosen, moments, unlike, decimals)
+        return cls(table, names, chunk.deletes, columns.may_copy, binding, chosen, moments, compared, decimals)
 
     def projected(self, rows: list[Row]) -> list[Row]:
         """Rows without the values that have no column, and with points in time as their columns hold them."""
@@ -430,18 +421,16 @@ class _Work:
 
     def comparable(self, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]) -> list[tuple[Row, SinkRecord]]:
         """Rows whose keys find no row of another key; those that no column can hold are added to `failed`."""
-        if not self.unlike:
+        if not self.compared:
             return rows
         kept: list[tuple[Row, SinkRecord]] = []
         for row, record in rows:
             values = list(row)
-            for place, is_text in self.unlike.items():
-                value = values[place]
-                if is_text:
-                    values[place] = None if value is None else _as_text(value)
-                elif value is not None and not _NUMBER.fullmatch(value if isinstance(value, str) else repr(value)):
-                    failed.append(Failed(record, RowRefusedError(NO_NUMBER, Failure.VALUE)))
-                    break
+            try:
+                for place, convert in self.compared.items():
+                    values[place] = convert(values[place])
+            except RowRefusedError as error:
+                failed.append(Failed(record, error))
             else:
                 kept.append((tuple(values), record))
         return kept

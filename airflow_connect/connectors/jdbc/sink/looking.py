@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from airflow_connect.api.schema import DECIMAL, Type
 from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import DatabaseError
@@ -14,17 +13,10 @@ from airflow_connect.errors import DatabaseError
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from airflow_connect.connectors.jdbc.sink.fields import SinkField
-
 
 INSTANT = "instant"
 REAL, NUMERIC = "real", "numeric"
 _TRANSACTIONAL_ENGINES = frozenset({"innodb", "rocksdb", "tokudb", "ndbcluster", "ndb"})
-_NUMBERS = frozenset({Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64, Type.BOOLEAN})
-_MYSQL_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
-_MYSQL_NUMBERS = frozenset(
-    {"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "year", "bit"}
-)
 _SELECTED = re.compile(r"\b(?:from|join)\s*\(*`((?:[^`]|``)+)`\.`((?:[^`]|``)+)`", re.IGNORECASE)
 """A table in the definition of a view, as MySQL and MariaDB store it: with all names quoted, and its database."""
 UNKNOWN_ENGINE = (
@@ -59,30 +51,6 @@ def unknown_key(key: Collection[str]) -> str:
         f"is a view, and the table behind it has no unique index over {', '.join(sorted(key))}, as far as the run can"
         " see. Without one, each upsert inserts a row instead of changing it."
     )
-
-
-def unlike_keys(
-    fields: Sequence[SinkField], columns: Mapping[str, str], declared: Mapping[str, str]
-) -> dict[str, bool]:
-    """The columns of a key in MySQL that hold texts where the field is a number, or the other way round.
-
-    Args:
-        fields: of the record.
-        columns: field -> column.
-        declared: column -> declared type.
-
-    Returns:
-        Column -> whether it holds texts.
-    """
-    found = {}
-    for field in fields:
-        column = columns.get(field.name, "")
-        kind = re.split(r"[ (]", declared.get(column, ""))[0]
-        is_text = field.schema.type in (Type.STRING, Type.BYTES) and field.schema.name is None
-        is_number = field.schema.name == DECIMAL or (field.schema.type in _NUMBERS and field.schema.name is None)
-        if field.is_key and ((is_text and kind in _MYSQL_NUMBERS) or (is_number and kind in _MYSQL_TEXTS)):
-            found[column] = kind in _MYSQL_TEXTS
-    return found
 
 
 def check_engine(table: TableId, engine: str) -> None:

@@ -31,9 +31,6 @@ class RowRefusedError(Exception):
 
 
 SKIPPED = "it reported no error, but did not insert the row: a trigger or a rule of the table leaves it out"
-NO_NUMBER = (
-    "its key is a text and not a number, and the column of the key holds numbers: MySQL would take it for another"
-)
 ANOTHER_ROW = (
     "another row has the same value in another unique index of the table, and MySQL would change that row instead"
 )

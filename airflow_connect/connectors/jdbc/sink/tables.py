@@ -20,6 +20,7 @@ from airflow_connect.connectors.jdbc.sink.coarse import (
     exact_collation,
     replaced_rows,
 )
+from airflow_connect.connectors.jdbc.sink.conditions import Comparison, comparisons
 from airflow_connect.connectors.jdbc.sink.fields import UNKNOWN, SinkField
 from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
 from airflow_connect.connectors.jdbc.sink.looking import (
@@ -35,7 +36,6 @@ from airflow_connect.connectors.jdbc.sink.looking import (
     tables_behind,
     unique_in_mysql,
     unknown_key,
-    unlike_keys,
 )
 from airflow_connect.connectors.jdbc.sink.missing import MissingColumns, added, added_before
 from airflow_connect.connectors.jdbc.sink.statements.standard_sql import Names, Statements
@@ -115,8 +115,7 @@ class FieldColumns:
         numbers: those columns of SQLite that turn texts into numbers -> whether these are always REAL.
         may_copy: whether COPY does what INSERT does.
         needs_guard: whether an upsert of MySQL could change a row with another key.
-        unlike: those columns of MySQL that hold texts where the field is a number, or the other way round -> whether
-            they hold texts. It would compare both as numbers, `abc` as 0, and find the rows of other keys.
+        comparisons: those columns of the key that are not compared as an insert stores the value.
     """
 
     names: Mapping[str, str]
@@ -124,7 +123,7 @@ class FieldColumns:
     numbers: Mapping[str, bool] = dataclass_field(default_factory=dict)
     may_copy: bool = True
     needs_guard: bool = False
-    unlike: Mapping[str, bool] = dataclass_field(default_factory=dict)
+    comparisons: Mapping[str, Comparison] = dataclass_field(default_factory=dict)
 
 
 class Tables:
@@ -193,9 +192,9 @@ class Tables:
         self._written.update(field.name for field in fields)
         key = frozenset(there[field.name] for field in fields if field.is_key and field.name in there)
         guard = self._config.insert_mode == keys.UPSERT and self._needs_guard(table, known, key)
-        unlike = unlike_keys(typed, there, known.declared) if self._database.dialect.name == "mysql" else {}
+        compared = comparisons(str(table), typed, there, known.declared, self._database.dialect.name)
         instants = known.instants.intersection(there.values())
-        return FieldColumns(there, instants, known.numbers, known.may_copy, needs_guard=guard, unlike=unlike)
+        return FieldColumns(there, instants, known.numbers, known.may_copy, needs_guard=guard, comparisons=compared)
 
     def columns(self) -> dict[str, list[str]]:
         """The columns of each table that was written, for the next run; {} without `auto.evolve`."""

@@ -5,8 +5,9 @@ Source: io.confluent.connect.jdbc.dialect.GenericDatabaseDialect, and the docume
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Any, ClassVar
 
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
@@ -20,17 +21,24 @@ class Names:
 
     Attributes:
         guarded: whether an upsert must not change a row that has another key, which another unique index may find.
+        casts: columns of the key -> how a condition writes the value, with `{}` for the marker.
     """
 
     table: str
     keys: tuple[str, ...]
     others: tuple[str, ...]
     guarded: bool = False
+    casts: Mapping[str, str] = dataclass_field(default_factory=dict)
 
     @property
     def all(self) -> tuple[str, ...]:
         """All columns, those of the key first."""
         return (*self.keys, *self.others)
+
+    def condition(self, markers: Sequence[str]) -> str:
+        """What finds the row of a key. `markers`: of its columns."""
+        found = zip(self.keys, markers, strict=True)
+        return " AND ".join(f"{name} = {self.casts.get(name, '{}').format(marker)}" for name, marker in found)
 
 
 class Statements:
@@ -82,13 +90,11 @@ class Statements:
         changed = names.others or names.keys
         markers = self._markers(len(changed) + len(names.keys))
         assignments = [f"{name} = {marker}" for name, marker in zip(changed, markers, strict=False)]
-        conditions = [f"{name} = {marker}" for name, marker in zip(names.keys, markers[len(changed) :], strict=True)]
-        return f"UPDATE {names.table} SET {', '.join(assignments)} WHERE {' AND '.join(conditions)}"
+        return f"UPDATE {names.table} SET {', '.join(assignments)} WHERE {names.condition(markers[len(changed) :])}"
 
     def delete(self, names: Names) -> str:
         """Delete rows; parameters: the columns of the key."""
-        conditions = [f"{n} = {m}" for n, m in zip(names.keys, self._markers(len(names.keys)), strict=True)]
-        return f"DELETE FROM {names.table} WHERE {' AND '.join(conditions)}"
+        return f"DELETE FROM {names.table} WHERE {names.condition(self._markers(len(names.keys)))}"
 
     # --- tables ---------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from airflow_connect.api import schema as s
-from tests.support.copies.jdbc_sink_tasks import SinkRun, give, records
 from tests.support.servers.databases import Database
 from tests.support.values.jdbc_columns import ColumnRun
 
@@ -64,44 +63,3 @@ def test_column_that_drops_spaces_of_keys_is_named(request: pytest.FixtureReques
     assert database.rows("SELECT n FROM orders") == [(count - 1,)]
     assert note.startswith("The column id of ")
     assert "which does not keep spaces at the end" in note
-
-
-UNLIKE = [("VARCHAR(20)", s.INT64, 1, "1", ["01", "1abc"]), ("VARCHAR(20)", s.FLOAT64, 1.5, "1.5", ["1.50", "1.5x"])]
-
-
-@pytest.mark.parametrize("mode", ["delete", "update"])
-@pytest.mark.parametrize(("declared", "schema", "key", "same", "others"), UNLIKE)
-def test_number_as_key_finds_only_its_own_text_in_mariadb(mariadb_database, mode, declared, schema, key, same, others):
-    """It compares both as numbers: a delete of 1 also deleted the rows 01 and 1abc."""
-    texts = ", ".join(f"('{text}', 'old')" for text in [same, *others])
-    mariadb_database.execute(
-        f"CREATE TABLE orders (n {declared} PRIMARY KEY, note VARCHAR(20))", f"INSERT INTO orders VALUES {texts}"
-    )
-    give_key(mariadb_database, mode, schema, key)
-    left = dict(mariadb_database.rows("SELECT n, note FROM orders"))
-    assert left == {**({same: "new"} if mode == "update" else {}), **dict.fromkeys(others, "old")}
-
-
-@pytest.mark.parametrize("mode", ["delete", "update"])
-@pytest.mark.parametrize("key", ["abc", "1abc", ""])
-def test_text_that_is_no_number_finds_no_number_in_mariadb(mariadb_database, mode, key):
-    """It took abc for 0: a delete of abc deleted the row 0."""
-    mariadb_database.execute(
-        "CREATE TABLE orders (n INT PRIMARY KEY, note VARCHAR(20))", "INSERT INTO orders VALUES (0, 'old'), (1, 'old')"
-    )
-    letters = give_key(mariadb_database, mode, s.STRING, key)
-    assert len(letters) == 1 and "its key is a text and not a number" in letters[0][1]
-    assert mariadb_database.rows("SELECT n, note FROM orders ORDER BY n") == [(0, "old"), (1, "old")]
-    assert give_key(mariadb_database, mode, s.STRING, "1", "again") == []
-    assert mariadb_database.rows("SELECT n FROM orders WHERE note = 'old'") == [(0,)]
-
-
-def give_key(database, mode, schema, key, name="sink"):
-    of_rows = {"insert_mode": "update", "pk_mode": "record_value", "pk_fields": "n"}
-    of_deletes = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "n", "delete_enabled": "true"}
-    config = of_deletes if mode == "delete" else of_rows
-    run = SinkRun(database, name, errors_tolerance="all", **config)
-    value = None if mode == "delete" else {"n": key, "note": "new"}
-    of_value = s.struct(("n", schema), ("note", s.STRING))
-    give(run.open(), records(value, keys=[key], key_schema=schema, schema=None if value is None else of_value))
-    return run.errors.letters
