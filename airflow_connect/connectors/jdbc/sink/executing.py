@@ -178,7 +178,7 @@ class ChunkExecutor:
         """Write rows; returns what was not written without an error."""
         statements, rows = self._statements, [row for row, _ in records]
         if work.deletes:
-            found = list(_each_count(connection, statements.delete(work.names), rows))
+            found = list(_each_count(connection, statements.delete(work.names), rows, may_copy=work.may_copy))
             none, several = found.count(0), sum(count > 1 for count in found)
             return Outcome(
                 undeleted=Counter({work.table: none} if none else {}),
@@ -193,7 +193,10 @@ class ChunkExecutor:
             skipped = self._copy(connection, statements, work, rows)
         else:
             statement = statements.upsert(work.names) if upserts else statements.insert(work.names)
-            count = connection.exec_driver_sql(statement, rows).rowcount
+            if _is_sqlite_view(connection, work.may_copy):
+                count = sum(_each_count(connection, statement, rows, may_copy=False))
+            else:
+                count = connection.exec_driver_sql(statement, rows).rowcount
             skipped = statements.skipped(work.names, len(rows), count, upserts=upserts)
         if skipped and self._mode != keys.UPSERT:
             raise RowRefusedError(SKIPPED)
@@ -206,7 +209,8 @@ class ChunkExecutor:
         statement, count = self._statements.update(work.names), len(work.names.keys)
         rows = [(*(row[count:] or row), *row[:count]) for row, _ in records]
         outcome = Outcome()
-        for changed, (_, record) in zip(_each_count(connection, statement, rows), records, strict=True):
+        counts = _each_count(connection, statement, rows, may_copy=work.may_copy)
+        for changed, (_, record) in zip(counts, records, strict=True):
             if changed == 0:
                 outcome.unmatched.append((work.table, record))
             elif changed > 1:
@@ -254,16 +258,24 @@ class ChunkExecutor:
             self._checked.add(checked)
 
 
-def _each_count(connection: Connection, statement: str, rows: Sequence[Row]) -> Iterator[int]:
-    """How many rows of the table each execution of a statement has changed.
+def _is_sqlite_view(connection: Connection, may_copy: bool) -> bool:
+    return connection.dialect.name == "sqlite" and not may_copy
 
-    One count for all would hide a record without a row behind one that has two.
+
+def _each_count(connection: Connection, statement: str, rows: Sequence[Row], *, may_copy: bool) -> Iterator[int]:
+    """How many rows of the table each execution of a statement has changed; `may_copy`: false for a view.
+
+    One count for all would hide a record without a row behind one that has two. For a view, SQLite counts none: whether
+    its triggers have changed a row of any table tells whether the record is written.
     """
+    driver: Any = connection.connection.driver_connection
+    is_view = _is_sqlite_view(connection, may_copy)
     if connection.dialect.name != "postgresql":
         for row in rows:
-            yield connection.exec_driver_sql(statement, row).rowcount
+            before = driver.total_changes if is_view else 0
+            found = connection.exec_driver_sql(statement, row).rowcount
+            yield min(1, driver.total_changes - before) if is_view else found
         return
-    driver: Any = connection.connection.driver_connection
     with driver.cursor() as cursor:
         cursor.executemany(statement, rows, returning=True)  # Without waiting for each answer.
         yield int(cursor.rowcount)

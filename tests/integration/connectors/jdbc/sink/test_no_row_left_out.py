@@ -214,3 +214,30 @@ def test_report_after_a_run_that_died_says_that_its_updates_are_not_counted(sqli
     written, filtered, notes = told(run.claim().open(), records(*values(4), schema=ORDER))
     assert (written, filtered) == ((3, 1) if tolerance == "all" else (0, 1))
     assert any("has written the records of orders-0 from 0 up to 3. They are not written again" in n for n in notes)
+
+
+# --- views: SQLite ----------------------------------------------------------------------------------------------------
+
+
+def test_view_with_triggers_is_written_and_counted(sqlite_database):
+    """SQLite counts no row of a view: inserts were refused, and updates called NOT written although they were."""
+    sqlite_database.execute(
+        "CREATE TABLE base (n INTEGER PRIMARY KEY, note TEXT)",
+        "CREATE VIEW orders AS SELECT * FROM base",
+        "CREATE TRIGGER i INSTEAD OF INSERT ON orders WHEN new.note IS NOT 'x' BEGIN"
+        " INSERT INTO base VALUES (new.n, new.note); END",
+        "CREATE TRIGGER u INSTEAD OF UPDATE ON orders BEGIN UPDATE base SET note = new.note WHERE n = old.n; END",
+        "CREATE TRIGGER d INSTEAD OF DELETE ON orders BEGIN DELETE FROM base WHERE n = old.n; END",
+    )
+    view = {"table_types": "VIEW", "errors_tolerance": "all"}
+    inserts = SinkRun(sqlite_database, "inserts", **view)
+    assert told(inserts.open(), records(*values(4, skipped=(2,)), schema=ORDER)) == (3, 0, ())
+    assert [offset for offset, _ in inserts.errors.letters] == [2]
+    updates = SinkRun(sqlite_database, "updates", **view, **UPDATE).open()
+    changes = [{"n": n, "note": "new"} for n in (0, 2)]
+    written, filtered, (note,) = told(updates, records(*changes, schema=ORDER))
+    assert (written, filtered) == (1, 1) and note.startswith("1 record was NOT written")
+    deletes = SinkRun(sqlite_database, "deletes", pk_mode="record_key", pk_fields="n", delete_enabled="true", **view)
+    written, filtered, (note,) = told(deletes.open(), records(None, None, keys=[1, 2], key_schema=s.INT64))
+    assert (written, filtered) == (2, 0) and note.startswith("1 record was without value, and deleted no row")
+    assert sqlite_database.rows("SELECT n, note FROM base ORDER BY n") == [(0, "new"), (3, "y")]

@@ -84,7 +84,8 @@ _SHOWN = {"mysql": "HEX(CAST(k AS BINARY))", "postgresql": "k::text"}
 _ROUNDING = {
     "postgresql": set(),
     "mariadb": {
-        "DATE", "DATETIME", "TIME", "ENUM('a','b','1','0')", "SET('a','b','1')", "BIT(8)", "DECIMAL(30,0)", "INT", "BIGINT UNSIGNED"
+        "DATE", "DATETIME", "TIME", "ENUM('a','b','1','0')", "SET('a','b','1')", "BIT(8)", "DECIMAL(30,0)",
+        "INT", "BIGINT UNSIGNED",
     },
 }  # fmt: skip
 """Columns that round a key, or take it for another: a note names them, and a record that finds no row is counted."""
