@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from airflow_connect.connectors.jdbc.source.arrow.fields import ArrowField, ChangedError, arrow_field, column_us
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
 from airflow_connect.connectors.jdbc.source.read.criteria import Criteria
-from airflow_connect.connectors.jdbc.source.read.hidden import note_hidden
+from airflow_connect.connectors.jdbc.source.read.hidden import count_repeated, note_hidden
 from airflow_connect.connectors.jdbc.source.read.moves import Moves, no_moment
 from airflow_connect.connectors.jdbc.source.read.reading import Reading, bulk_statement, last_group
 from airflow_connect.connectors.jdbc.source.read.snapshot import enter_stream
@@ -272,6 +272,11 @@ class ArrowReader:
         self._check_types(pieces[0])
         rows = pieces[0] if len(pieces) == 1 else pa.concat_batches(list(pieces))  # type: ignore[attr-defined]
         arrays = [field.values(self._mapping, rows.column(n)) for n, field in enumerate(self._fields)]
+        if self._criteria is not None and not self._criteria.tracked.timestamps:
+            assert self._criteria.tracked.incrementing is not None
+            numbers = rows.column(self._place(self._criteria.tracked.incrementing))
+            repeated = pc.equal(numbers.slice(1), numbers.slice(0, len(numbers) - 1)).true_count
+            count_repeated(self._reading, self._criteria, self._source, repeated)
         self.position = after
         return ColumnBatch(self._mapping.struct(arrays), self._mapping.schema, after)
 

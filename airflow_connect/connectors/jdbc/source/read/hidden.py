@@ -57,6 +57,24 @@ def note_columns(reading: Reading, mapping: TableMapping, source: Source) -> Non
         )
 
 
+def count_repeated(reading: Reading, criteria: Criteria, source: Source, number: int) -> None:
+    """Count rows whose number another row has, as in a view of several tables: others may come too late to be found.
+
+    Args:
+        reading: connected; gets the number.
+        criteria: by which rows are found.
+        source: the table or query.
+        number: of rows.
+    """
+    if number and criteria.tracked.incrementing is not None:
+        reading.count(
+            f"Rows of {source.name} with a number in {criteria.tracked.incrementing.name} that another row has, too, as"
+            " in a view of several tables. A row that is added later, with a number at or below the offset, is NOT"
+            " copied: use a column that no two rows share, or a mode with a timestamp. Their number:",
+            number,
+        )
+
+
 def note_hidden(reading: Reading, criteria: Criteria, source: Source, position: Position) -> None:
     """Name the rows of a table that no run after a position finds, with their number.
 

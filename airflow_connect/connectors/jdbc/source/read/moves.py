@@ -44,11 +44,13 @@ class Moves:
 
     Attributes:
         has_fractions: whether the incrementing column may hold fractions: a NUMERIC without precision and scale.
+        repeated: of the last groups, how many rows have the number of another row, where a position is a number only.
     """
 
     def __init__(self, columns: Sequence[Column], tracked: Tracked, database: str, times: LocalTimes) -> None:
         names_in_order = [column.name for column in columns]
         self._id = -1 if tracked.incrementing is None else names_in_order.index(tracked.incrementing.name)
+        self.repeated = 0
         self._id_name = "" if tracked.incrementing is None else tracked.incrementing.name
         self.has_fractions = tracked.incrementing is not None and tracked.incrementing.scale is None
         self._times = [
@@ -122,6 +124,8 @@ class Moves:
         """
         own = self.positions(rows)
         positions, last = [], before
+        if not self._times:
+            self.repeated = len(own) - len(set(own))
         for index, at in enumerate(own):
             if index + 1 == len(own) or own[index + 1] != at:
                 last = at

@@ -14,7 +14,7 @@ from airflow_connect.connectors.jdbc.source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
 from airflow_connect.connectors.jdbc.source.offsets.ranges import BULK_PREFIX, TableRange
 from airflow_connect.connectors.jdbc.source.read.criteria import Criteria, Source, Statement, Tracked, tracked_columns
-from airflow_connect.connectors.jdbc.source.read.hidden import note_columns, note_hidden, note_invisible
+from airflow_connect.connectors.jdbc.source.read.hidden import count_repeated, note_columns, note_hidden, note_invisible
 from airflow_connect.connectors.jdbc.source.read.loaders import load_leniently
 from airflow_connect.connectors.jdbc.source.read.moves import Moves, Row
 from airflow_connect.connectors.jdbc.source.read.set_back import has_larger
@@ -467,7 +467,7 @@ class TableReader:
         return self._after_groups(taken) if taken else None
 
     def _after_groups(self, rows: list[Row]) -> RowBatch:
-        assert self._mapping is not None
+        assert self._mapping is not None and self._criteria is not None
         before = self.position
         if self._sent is not None:
             moment, is_new = self._moves.moment, self._sent.is_new
@@ -476,6 +476,7 @@ class TableReader:
             self.position = self._sent.position(reached.instant_us if reached.before_us is None else reached.before_us)
             return RowBatch(rows, self._mapping, before, self.position)
         positions = self._moves.group_positions(rows, before)
+        count_repeated(self._reading, self._criteria, self._source, self._moves.repeated)
         self.position = positions[-1]
         return RowBatch(rows, self._mapping, before, self.position, positions)
 

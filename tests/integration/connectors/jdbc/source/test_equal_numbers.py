@@ -63,3 +63,36 @@ def test_killed_runs_never_end_inside_a_group_of_equal_numbers(
     runs = copies(database, mode, columnar, batch_max_rows=size)
     values = runs.run(batches=1).values + runs.run(batches=1).values + runs.run().values
     assert sorted((value["order_id"], value["line"]) for value in values) == ALL
+
+
+@BOTH_PATHS
+@pytest.mark.parametrize("size", ["2", "100"])
+def test_view_whose_tables_share_numbers_is_named(postgresql_database: Database, columnar: bool, size: str) -> None:
+    """A row that one of its tables gets later, with a number that the other one had before, is not found."""
+    parts = [f"CREATE TABLE part{n} (id serial PRIMARY KEY, v text)" for n in (1, 2)]
+    view = "CREATE VIEW parts AS SELECT * FROM part1 UNION ALL SELECT * FROM part2"
+    rows = "INSERT INTO part1 (v) VALUES ('a'), ('b'), ('c')", "INSERT INTO part2 (v) VALUES ('A'), ('B')"
+    postgresql_database.execute(*parts, view, *rows)
+    config = {"table.types": "VIEW", "mode": "incrementing", "incrementing.column.name": "id"}
+    runs = Copies(
+        {
+            "connection.url": postgresql_database.jdbc_url,
+            "validate.non.null": "false",
+            "batch.max.rows": size,
+            **config,
+        },
+        columnar=columnar,
+    )
+    first = runs.run()
+    ((sentence, count),) = first.numbers.items()
+    assert len(first.values) == 5 and count == 2
+    assert sentence.startswith("Rows of ") and "with a number in id that another row has, too" in sentence
+    postgresql_database.execute("INSERT INTO part2 (v) VALUES ('C'), ('D')")
+    assert [value["v"] for value in runs.run().values] == ["D"]
+
+
+@BOTH_PATHS
+def test_numbers_that_no_two_rows_share_are_not_named(database: Database, columnar: bool) -> None:
+    database.execute("DELETE FROM order_lines WHERE line > 0")
+    run = copies(database, "incrementing", columnar).run()
+    assert len(run.values) == 4 and not run.numbers
