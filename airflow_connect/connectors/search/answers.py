@@ -46,6 +46,8 @@ class Verdict:
         rejected: position and error of documents that the server will never take.
         conflicts: position of documents that the server holds already, and the version that it holds (None: unknown);
             or one of the negative numbers of `conflicts.py`: what the server has done instead.
+        indices: index that is not the target's name -> positions of documents that were written there. It may be one
+            behind an alias or a data stream.
         reason: why documents are sent again, in the server's words.
         suggestion: what to do if it stays that way.
         is_overload: whether smaller requests may help.
@@ -54,6 +56,7 @@ class Verdict:
     again: list[int] = field(default_factory=list)
     rejected: list[tuple[int, DataError]] = field(default_factory=list)
     conflicts: list[tuple[int, int | None]] = field(default_factory=list)
+    indices: dict[str, list[int]] = field(default_factory=dict)
     reason: str = ""
     suggestion: str = ""
     is_overload: bool = False
@@ -167,6 +170,8 @@ def _judge_item(
             verdict.conflicts.append((position, IN_FAILURE_STORE))
         elif operation == "delete" and result.get("result") == "not_found":
             verdict.conflicts.append((position, NOTHING_DELETED))
+        elif (index := result.get("_index")) and index != target:
+            verdict.indices.setdefault(str(index), []).append(position)
         return
     kind, reason = str(error.get("type")), reason_of(error)
     if status == HTTPStatus.CONFLICT and operation != "update" and _has_any(reason, _HELD):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -190,3 +190,29 @@ class Conflicts:
         end = self._ends.get(TopicPartition(place.topic, place.partition), 0)
         # A version that this partition has not reached is the offset of another one, or of an earlier topic.
         return _Meaning.OLDER if version is not None and place.offset < version < end else _Meaning.REFUSED
+
+
+class Elsewhere:
+    """Documents that were written to indices with another name than their target's."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._first: dict[tuple[str, str], Place] = {}
+
+    def add(self, target: str, index: str, count: int, first: Place) -> None:
+        """Count documents of an index; `first`: the place of one of them."""
+        self._counts[target, index] += count
+        self._first.setdefault((target, index), first)
+
+    def notes(self, indices: Mapping[str, Collection[str]]) -> Iterator[str]:
+        """A sentence about each index that is not one of its target. `indices`: of each target that could be seen."""
+        for (target, index), count in self._counts.items():
+            if indices.get(target) and index not in indices[target]:
+                records = "1 record was" if count == 1 else f"{count:,} records were"
+                yield (
+                    f"{records} written to {index}, which is no index of {target}: an ingest pipeline of the server"
+                    " (index.default_pipeline or index.final_pipeline) has sent the documents there. The first was"
+                    f" {self._first[target, index]}. They count as written. A deletion does not find such a document,"
+                    " and a record of the same key that stays is a second one."
+                )

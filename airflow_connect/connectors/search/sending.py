@@ -18,7 +18,7 @@ from airflow_connect.connectors.search.answers import (
     rejection,
     suggestion_for,
 )
-from airflow_connect.connectors.search.conflicts import Conflict
+from airflow_connect.connectors.search.conflicts import Conflict, Elsewhere
 from airflow_connect.connectors.search.keys import BY_SERVER
 from airflow_connect.errors import ConnectError, DataError, UnavailableError
 
@@ -72,6 +72,7 @@ class BulkSender:
         self._requests = self._records = self._active = 0
         self._rejected: list[tuple[SinkRecord, DataError]] = []
         self._conflicts: list[Conflict] = []
+        self._elsewhere = Elsewhere()
         self._error: BaseException | None = None
         self._indices: dict[str, str] = {}
         self._pace = Pace(config.batch_size, config.in_flight)
@@ -132,6 +133,12 @@ class BulkSender:
         """Documents that the server holds already, since the last call."""
         with self._changed:
             taken, self._conflicts = self._conflicts, []
+        return taken
+
+    def take_elsewhere(self) -> Elsewhere:
+        """Documents that were written to indices with another name than their target's, since the last call."""
+        with self._changed:
+            taken, self._elsewhere = self._elsewhere, Elsewhere()
         return taken
 
     def close(self) -> None:
@@ -272,6 +279,8 @@ class BulkSender:
             whole.again += [first + n for n in verdict.again]
             whole.rejected += [(first + n, error) for n, error in verdict.rejected]
             whole.conflicts += [(first + n, version) for n, version in verdict.conflicts]
+            for index, positions in verdict.indices.items():
+                whole.indices.setdefault(index, []).extend(first + n for n in positions)
             whole.reason, whole.suggestion = whole.reason or verdict.reason, whole.suggestion or verdict.suggestion
             whole.is_overload |= verdict.is_overload
         return whole
@@ -291,9 +300,13 @@ class BulkSender:
     def _note(self, bulk: Bulk, verdict: Verdict) -> None:
         rejected = [(bulk.documents.record(position), error) for position, error in verdict.rejected]
         conflicts = [Conflict(bulk.target.name, bulk.documents.place(n), version) for n, version in verdict.conflicts]
+        again = set(verdict.again)
         with self._changed:
             self._rejected += rejected
             self._conflicts += conflicts
+            for index, positions in verdict.indices.items():
+                if written := [n for n in positions if n not in again] if again else positions:
+                    self._elsewhere.add(bulk.target.name, index, len(written), bulk.documents.place(written[0]))
             if verdict.is_overload:
                 self._pace.slow_down()
             elif not verdict.again:

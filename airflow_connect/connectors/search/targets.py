@@ -64,6 +64,8 @@ class Targets:
         """Indices and data streams that were missing."""
         self.notes: list[str] = []
         """Sentences for the report."""
+        self.known: dict[str, set[str]] = {}
+        """The indices of each target, as they were seen; empty for one that cannot be seen."""
 
     def of(self, topic: str, schema: Schema | None, *, has_value: bool = True) -> Target:
         """The target of a topic, which exists, with a mapping.
@@ -101,7 +103,9 @@ class Targets:
             UnavailableError, AccessError: from the server.
         """
         for name, before in self._indices.items():
-            if before.ids and before.is_gone(self._shown(name)):
+            now = self._shown(name) if before.ids else before
+            self.known[name] = {*self.known.get(name, ()), *before.ids, *now.ids}
+            if before.is_gone(now):
                 raise SearchError(
                     f"{name} was deleted while this task wrote to it, or leads to other indices now: documents that"
                     " were written before are not there.",

@@ -134,7 +134,8 @@ class ElasticsearchSinkTask(SinkTask):
         assert self._targets is not None
         self._targets.check_are_there()
         assert self._maker is not None
-        for note in (*self._conflicts.take_notes(), *self._maker.take_notes()):
+        moved = self._sender.take_elsewhere().notes(self._targets.known)
+        for note in (*self._conflicts.take_notes(), *self._maker.take_notes(), *moved):
             self.context.note(note)
         self._name_created()
         for note in self._targets.notes:

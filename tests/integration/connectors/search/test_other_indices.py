@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from airflow_connect.errors import SearchError
 from tests.support.copies.jdbc_sink_tasks import record
 from tests.support.copies.search_sink import SearchTask, documents, search_sink
+from tests.support.servers.search_proxy import search_proxy
 
 pytestmark = pytest.mark.integration
 
@@ -122,3 +125,40 @@ def test_timestamp_of_a_document_that_is_replaced_is_counted(opensearch, unique_
             len(said) == 1 and said[0].startswith("2 records have a field @timestamp of their own") and kept == [5] * 3
         )
         assert "The first is clicks-0@0." in said[0]
+
+
+@pytest.mark.parametrize("ids", ["true", "false"], ids=["columns of offsets", "keys"])
+def test_documents_that_are_sent_to_another_index_are_counted(opensearch, unique_name, ids):
+    """An ingest pipeline may set `_index`. The node of the tests has none: a proxy changes the index of a request."""
+    created(opensearch, unique_name)
+    with search_proxy(opensearch.ports[0]) as proxy:
+        proxy.rewrite = lambda path: path.replace(f"/{unique_name}/", f"/{unique_name}-2026-11/")
+        (note,) = notes(SimpleNamespace(url=proxy.url), unique_name, {"v": 1}, {"v": 2}, key_ignore=ids)
+    assert note.startswith(f"2 records were written to {unique_name}-2026-11, which is no index of {unique_name}:")
+    assert f"The first was {unique_name}-0@0." in note
+    assert len(documents(opensearch, f"{unique_name}-2026-11")) == 2 and documents(opensearch, unique_name) == {}
+
+
+def test_documents_of_an_alias_that_is_rolled_over_are_not_called_moved(opensearch, unique_name):
+    indices = [f"{unique_name}-{n}" for n in (1, 2)]
+    for index in indices:
+        created(opensearch, index)
+
+    def write_to(index):
+        parts = [{"index": one, "alias": unique_name, "is_write_index": one == index} for one in indices]
+        actions = [{"add": part} for part in parts if part["index"] <= index]
+        assert opensearch.request("POST", "/_aliases", {"actions": actions})[0] == 200
+
+    write_to(indices[0])
+    runner = SearchTask(
+        opensearch.url, unique_name, batch_size="1", max_in_flight_requests="1", key_ignore="true"
+    ).open()
+    runner.put(record(0, {"v": 0}, topic=unique_name))
+    runner.deliver()
+    runner._task.flush()
+    write_to(indices[1])
+    runner.put(record(1, {"v": 1}, topic=unique_name))
+    runner.complete()
+    runner.close()
+    assert list(runner.notes.sentences) == []
+    assert [len(documents(opensearch, index)) for index in indices] == [1, 1]
