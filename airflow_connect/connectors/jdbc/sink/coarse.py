@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Type
@@ -56,19 +57,26 @@ _CENTS = 2
 _PG_TEXTS = re.compile(r"(text|character varying|character|name)\b")
 
 
+_PG_DECLARED = """
+WITH RECURSIVE declared (name, type, modifier) AS (SELECT attname, atttypid, atttypmod FROM pg_attribute
+  WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped UNION ALL
+  SELECT d.name, t.typbasetype, t.typtypmod FROM declared d JOIN pg_type t ON t.oid = d.type WHERE t.typtype = 'd')
+SELECT d.name, format_type(d.type, d.modifier) FROM declared d JOIN pg_type t ON t.oid = d.type WHERE t.typtype <> 'd'
+"""
+"""The type of a column, and behind a domain the type that it is made of."""
+
+
 def declared_types(connection: Connection, dialect: str, quoting: Quoting, table: TableId) -> dict[str, str]:
     """The declared type of each column, as PostgreSQL, MySQL and MariaDB write it; {} for other databases.
+
+    That of a domain is the type that it is made of.
 
     `auto_increment` and `now` at its end say by what MySQL or MariaDB replaces null there.
     """
     from sqlalchemy import text
 
     if dialect == "postgresql":
-        asked = (
-            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
-            " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
-        )
-        found = connection.exec_driver_sql(asked, (quoting.table(table).replace("%%", "%"),))
+        found = connection.exec_driver_sql(_PG_DECLARED, (quoting.table(table).replace("%%", "%"),))
     elif dialect == "mysql":
         mysql = (
             "SELECT column_name, CONCAT(column_type, IF(extra LIKE '%auto_increment%', ' auto_increment', ''),"
@@ -83,11 +91,12 @@ def declared_types(connection: Connection, dialect: str, quoting: Quoting, table
     return {str(name): str(declared).lower() for name, declared in found}
 
 
+_PG_INSTANT = re.compile(r"timestamp(\(\d\))? with time zone")
 _PG_COLLATIONS = """
 SELECT a.attname, coalesce(c.collname, 'citext') FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
 LEFT JOIN pg_collation c ON c.oid = a.attcollation AND NOT c.collisdeterministic
 WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
-AND (c.oid IS NOT NULL OR t.typname = 'citext')
+AND (c.oid IS NOT NULL OR 'citext' IN (t.typname, (SELECT b.typname FROM pg_type b WHERE b.oid = t.typbasetype)))
 """
 _MYSQL_COLLATIONS = """
 SELECT column_name, collation_name FROM information_schema.columns
@@ -153,6 +162,11 @@ def exact_collation(connection: Connection) -> str:
     if getattr(dialect, "is_mariadb", False):
         return "utf8mb4_nopad_bin" if version >= _MARIADB_WITH_NO_PAD else "utf8mb4_bin"
     return "utf8mb4_0900_bin" if version >= _MYSQL_WITH_NO_PAD else "utf8mb4_bin"
+
+
+def instants(declared: Mapping[str, str]) -> frozenset[str]:
+    """The columns of PostgreSQL that hold points in time, those of a domain included; `declared`: column -> type."""
+    return frozenset(name for name, kind in declared.items() if _PG_INSTANT.fullmatch(kind))
 
 
 def equal_keys(collation: str) -> str:

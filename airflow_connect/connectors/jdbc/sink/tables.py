@@ -18,6 +18,7 @@ from airflow_connect.connectors.jdbc.sink.coarse import (
     declared_types,
     equal_or_padded,
     exact_collation,
+    instants,
     replaced_rows,
 )
 from airflow_connect.connectors.jdbc.sink.conditions import Comparison, comparisons
@@ -290,6 +291,8 @@ class Tables:
             declared, equal = declared_types(*place) or types, collations(*place)
             connection.rollback()
         columns = replace(TableColumns.of(types, self._database.quoting), declared=declared, collations=equal)
+        if self._database.dialect.name == "postgresql":
+            columns = replace(columns, instants=columns.instants | instants(declared))
         if kind == "VIEW":
             return replace(self._look_behind(connection, table, columns), may_copy=False)
         with self._database.failures(f"look up the table {table}"):
