@@ -361,12 +361,13 @@ def _incrementing(config: JdbcSourceConfig, columns: Sequence[Column], table: st
             )
         found = numbered[0]
     is_whole = found.kind in (Kind.DECIMAL, Kind.NUMERIC) and not found.scale
-    if found.kind not in INTEGERS and not is_whole:
+    # PostgreSQL takes the number before the first one, -1, for the largest oid.
+    if (found.kind not in INTEGERS and not is_whole) or found.type_name == "oid":
         raise ConfigError(
             f"The incrementing column {found.name} of table {table} has type {found.type_name}, which is not a whole"
             " number.",
             code="database.column",
-            suggestion="Choose a column with whole numbers.",
+            suggestion="Choose a column with whole numbers, such as bigint.",
             config_path="incrementing.column.name",
         )
     return found

@@ -66,6 +66,14 @@ def test_number_that_is_not_finite_is_refused(postgresql_database: Database, col
         copies(postgresql_database, "incrementing", columnar).run()
 
 
+@BOTH_PATHS
+def test_oid_is_refused_as_incrementing_column(postgresql_database: Database, columnar: bool) -> None:
+    """No row was found: PostgreSQL takes -1, after which the first run begins, for 4294967295."""
+    postgresql_database.execute("CREATE TABLE orders (id oid NOT NULL PRIMARY KEY)", "INSERT INTO orders VALUES (1)")
+    with pytest.raises(ConfigError, match="column id of table .* has type oid"):
+        copies(postgresql_database, "incrementing", columnar).run()
+
+
 def test_numbers_of_sqlite_that_are_texts_are_refused(sqlite_database: Database) -> None:
     sqlite_database.execute("CREATE TABLE orders (id INTEGER NOT NULL)", "INSERT INTO orders VALUES (1), ('12x')")
     runs = copies(sqlite_database, "incrementing")
