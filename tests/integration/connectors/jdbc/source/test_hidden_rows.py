@@ -70,7 +70,7 @@ def test_number_that_is_not_finite_is_refused(postgresql_database: Database, col
 def test_oid_is_refused_as_incrementing_column(postgresql_database: Database, columnar: bool) -> None:
     """No row was found: PostgreSQL takes -1, after which the first run begins, for 4294967295."""
     postgresql_database.execute("CREATE TABLE orders (id oid NOT NULL PRIMARY KEY)", "INSERT INTO orders VALUES (1)")
-    with pytest.raises(ConfigError, match="column id of table .* has type oid"):
+    with pytest.raises(ConfigError, match=r"column id of table .* has type oid"):
         copies(postgresql_database, "incrementing", columnar).run()
 
 
