@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.record import SourceRecord
     from airflow_connect.api.schema import Schema
     from airflow_connect.errors import ConnectError
@@ -154,6 +155,10 @@ class SourceTaskContext(Protocol):
         """Whether records are written in transactions: each ends with a marker, which takes an offset of the topic."""
 
     @property
+    def reader_settings(self) -> Mapping[str, Any]:
+        """Settings of a client (librdkafka) that reads the topics that records go to."""
+
+    @property
     def records_left(self) -> int | None:
         """Records until `run.max.records` ends this task; None: no limit.
 
@@ -261,6 +266,20 @@ class PlacedSourceTask(Protocol):
         Args:
             columns: what `poll_columns` has returned.
             offsets: of each record in the topic's partition; -1: it was dropped, or an error in it was tolerated.
+        """
+
+
+@runtime_checkable
+class CheckingSourceTask(Protocol):
+    """Optional method of a source task that looks at where its records are in Kafka, before they become visible."""
+
+    def before_commit(self, first: Mapping[TopicPartition, int]) -> None:
+        """Called in each transaction that has records, when Kafka has all of them; an error aborts the transaction.
+
+        Without transactions it is not called.
+
+        Args:
+            first: offset of the first record of the transaction in each partition, those of offsets topics as well.
         """
 
 

@@ -6,9 +6,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import Header, SourceRecord
 from airflow_connect.api.schema import BYTES, OPTIONAL_BYTES
 from airflow_connect.api.source import SourceColumns, SourceTask
+from airflow_connect.connectors.restore.alone import Alone
 from airflow_connect.connectors.restore.config import RestoreConfig
 from airflow_connect.connectors.restore.keys import TIMESTAMP, RestoreKeys
 from airflow_connect.connectors.restore.progress import Progress, partition_of
@@ -113,6 +115,7 @@ class RestoreTask(SourceTask):
         store = Store(self._file_systems.of(typed.root), typed.root)
         if VALUE_CHAINS in config:
             self._values = ValueTask(typed, store, self.context, config)
+            self._alone = Alone.of(typed, self.context, self._values.untouched())
             return
         chains = chains_of(config)
         self._partitions = {one.topic_partition: partition_of(typed.root, one.topic_partition) for one in chains}
@@ -127,6 +130,9 @@ class RestoreTask(SourceTask):
             place.is_before_start = typed.from_ms is not None and not place.chain.progress.passed
             self._left.append(place)
         self._left.reverse()
+        untouched = [place.chain.topic_partition for place in self._left if not place.chain.progress.passed]
+        targets = [TopicPartition(typed.target_of(tp.topic), tp.partition) for tp in untouched]
+        self._alone = Alone.of(typed, self.context, targets)
         self._piece: Piece | None = None
         self._joined = _Joined()
 
@@ -200,6 +206,15 @@ class RestoreTask(SourceTask):
         if self._values is not None:
             return self._values.continues_batch()
         return not self.has_ended() and self._joined.is_small()
+
+    def before_commit(self, first: Mapping[TopicPartition, int]) -> None:
+        """See `CheckingSourceTask`: of two restores to the same empty topic, one fails.
+
+        Raises:
+            OffsetError: another program has written to a partition first.
+            UnavailableError: the partition cannot be read.
+        """
+        self._alone.check(first)
 
     def commit(self) -> None:
         """What was returned so far is committed."""

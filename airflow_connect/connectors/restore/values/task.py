@@ -8,6 +8,7 @@ from itertools import accumulate
 from operator import xor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import Header, SourceRecord
 from airflow_connect.api.schema import STRING
 from airflow_connect.api.source import SourceColumns
@@ -203,6 +204,11 @@ class ValueTask:
             values=rows.column,  # type: ignore[arg-type]
             partition=chain.partition if chain.partition >= 0 else None,
         )
+
+    def untouched(self) -> list[TopicPartition]:
+        """Partitions that nothing was restored to before; none if the producer chooses them."""
+        places = [one for one in self._left if isinstance(one.progress, ValueProgress) and not one.progress.passed]
+        return [TopicPartition(one.chain.topic, one.chain.partition) for one in places]
 
     def has_ended(self) -> bool:
         """Whether every chain was returned to its planned end, or left out."""

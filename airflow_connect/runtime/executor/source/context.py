@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.runtime.left_out import LeftOut
 from airflow_connect.runtime.reporting.notes import Notes
@@ -83,6 +83,7 @@ class SourceContext:
         self.aws = aws
         self.records_left: int | None = None
         self.uses_transactions = False
+        self.reader_settings: Mapping[str, Any] = {}
         self.error: Exception | None = None
         self.notes = Notes()
         self.left_out = LeftOut()

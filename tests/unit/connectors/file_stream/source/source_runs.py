@@ -56,6 +56,7 @@ class Context:
     records_left: int | None = None
     aws: Mapping[str, str] = field(default_factory=dict)
     only_plans: bool = False
+    reader_settings: Mapping[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def note(self, sentence: str) -> None:
