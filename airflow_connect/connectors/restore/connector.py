@@ -264,9 +264,10 @@ class RestoreConnector(SourceConnector):
         with self._targets() as targets:
             there = targets.existing(wanted)
             findings = self._findings(targets, wanted, there, known)
-            for note in targets.notes(wanted, there):
+            readable = targets.readable(there)
+            for note in targets.notes(wanted, readable):
                 self.context.note(note)
-            lifted = targets.to_lift(there)
+            lifted = targets.to_lift(readable)
             missing = sorted({*(wanted.keys() - there.keys()), *self._without_records(wanted, targets.names())})
         if missing:
             self.context.note(f"A run would create {plural(len(missing), 'topic')}: {names(missing, 20)}.")
@@ -311,7 +312,8 @@ class RestoreConnector(SourceConnector):
         topics = {one.topic for one in wanted.values()}
         finished = {tp: one for tp, one in known.items() if tp.topic not in topics}
         lost = targets.lost(finished, self._typed.target_of)
-        return [*targets.findings(wanted, there), *lost, *self._of_schemas(topics)]
+        missing = {*(wanted.keys() - there.keys()), *self._without_records(wanted, targets.names())}
+        return [*targets.findings(wanted, there), *targets.not_creatable(missing), *lost, *self._of_schemas(topics)]
 
     def _prepared(self, wanted: Mapping[str, Wanted], known: Mapping[TopicPartition, Progress]) -> Prepared:
         """Check the topics that records go to, and create those that are missing.

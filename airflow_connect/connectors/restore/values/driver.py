@@ -160,6 +160,8 @@ class ValueFiles:
         chains = left_of_backup(typed.root, backup.chains, known, self._version_of, typed.target_of)
         if chains and typed.file_format in WHOLE_FORMATS:
             self._reader.refuse_whole_records(chains[0].files[0])
+        elif chains:
+            self._reader.ensure_readable(chains[0].files[0])
         self._refuse_losses(backup)
         return backup, chains
 
@@ -217,7 +219,8 @@ class ValueFiles:
     ) -> list[str]:
         topics = {one.topic for one in wanted.values()}
         finished = {tp: one for tp, one in known.items() if tp.topic not in topics}
-        return [*targets.findings(wanted, there), *targets.lost(finished, self._typed.target_of)]
+        missing = targets.not_creatable(wanted.keys() - there.keys())
+        return [*targets.findings(wanted, there), *missing, *targets.lost(finished, self._typed.target_of)]
 
     def _claimed(
         self,

@@ -236,7 +236,9 @@ def test_import_from_a_bucket(files: Import, s3: Any, bucket: str) -> None:
     assert files.try_run().status == "empty", "the same bytes have the same ETag"
 
 
-def test_objects_whose_keys_end_with_a_slash_are_files_if_they_have_content(files: Import, s3: Any, bucket: Any) -> None:
+def test_objects_whose_keys_end_with_a_slash_are_files_if_they_have_content(
+    files: Import, s3: Any, bucket: Any
+) -> None:
     client = s3.client()
     for key, body in (("~", b""), ("inbox/~", b""), ("inbox/a~", b'{"n":1}'), ("other~", b'{"n":2}')):
         client.put_object(Bucket=bucket, Key=f"topics/{key}", Body=body)
