@@ -111,6 +111,14 @@ class SourceConnectorContext(ConnectorContext, Protocol):
                 that a failed run keeps the earlier one: what a note of its report says is then said again.
         """
 
+    def expect_parts(self, number: int, what: str) -> None:
+        """Tell pages what the tasks have to copy, of which these tell how much is done. Called in `task_configs`.
+
+        Args:
+            number: how many parts.
+            what: the words after it: `files of 2 partitions`.
+        """
+
     def note(self, sentence: str) -> None:
         """Add a complete sentence to the run's report; the first ones are kept, without duplicates."""
 
@@ -167,6 +175,9 @@ class SourceTaskContext(Protocol):
 
     def note(self, sentence: str) -> None:
         """Add a complete sentence to the run's report; the first ones are kept, without duplicates."""
+
+    def parts_done(self, number: int) -> None:
+        """Tell pages how many parts this task has copied so far; see `SourceConnectorContext.expect_parts`."""
 
     def count(self, sentence: str, number: int) -> None:
         """Add to the number of a note in the run's report.

@@ -42,7 +42,7 @@ from airflow_connect.connectors.restore.target import (
 from airflow_connect.connectors.restore.task import RestoreTask
 from airflow_connect.connectors.restore.unread import unread
 from airflow_connect.connectors.restore.values.driver import ValueFiles
-from airflow_connect.connectors.restore.work import Chain, chains_of, divided, task_config
+from airflow_connect.connectors.restore.work import Chain, chains_of, divided, expected, task_config
 from airflow_connect.counting import names, plural
 from airflow_connect.errors import ConfigError, DataError, InternalError
 from airflow_connect.kafka.admin.topic_settings import change
@@ -138,7 +138,9 @@ class RestoreConnector(SourceConnector):
                 raise InternalError("task_configs was called before reconcile_offsets.")
             self._plan_only()
         self._lift()
-        return [task_config(self.config, part) for part in divided(self._planned or (), max_tasks)]
+        chains = self._planned or ()
+        self.context.expect_parts(*expected(len(one.files) for one in chains))
+        return [task_config(self.config, part) for part in divided(chains, max_tasks)]
 
     def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
         """Those of the task's chains: it never reads others."""

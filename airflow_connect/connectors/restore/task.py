@@ -80,6 +80,13 @@ class _Place:
         self.is_at_end = self.is_before_start = False
         self.passed_over = 0
         self.begin = chain.progress.begin if chain.progress.passed else chain.progress.position
+        self._before, self._planned = chain.before, len(chain.files)
+
+    @property
+    def files_done(self) -> int:
+        """Files of the plan of which everything is returned."""
+        at = self.chain.progress
+        return min(self._planned, max(0, at.passed - at.open - self._before))
 
     def within(self, piece: Piece, position: int) -> Progress:
         """The progress when only a part of a piece is restored, up to `position`."""
@@ -134,6 +141,7 @@ class RestoreTask(SourceTask):
         targets = [TopicPartition(typed.target_of(tp.topic), tp.partition) for tp in untouched]
         self._alone = Alone.of(typed, self.context, targets)
         self._piece: Piece | None = None
+        self._files_done = 0
         self._joined = _Joined()
 
     def poll(self) -> Sequence[SourceRecord] | None:
@@ -251,6 +259,7 @@ class RestoreTask(SourceTask):
         self._joined.add(records)
         self._count(place, records)
         place.chain = place.chain._replace(progress=progress)
+        self.context.parts_done(self._files_done + place.files_done)
         return place, records, piece.first_open, progress
 
     def _count(self, place: _Place, records: Records) -> None:
@@ -304,6 +313,7 @@ class RestoreTask(SourceTask):
 
     def _end_chain(self) -> None:
         place = self._left.pop()
+        self._files_done += place.files_done
         tp, (start, end) = place.chain.topic_partition, place.largest_hole
         if place.is_before_start:
             self.context.note(

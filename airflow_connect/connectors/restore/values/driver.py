@@ -18,6 +18,7 @@ from airflow_connect.connectors.restore.values.plan import Import, known_of_back
 from airflow_connect.connectors.restore.values.progress import ValueProgress
 from airflow_connect.connectors.restore.values.reading import ValueFileReader
 from airflow_connect.connectors.restore.values.work import ValueChain, chains_of, divided, task_config
+from airflow_connect.connectors.restore.work import expected
 from airflow_connect.counting import names, plural
 from airflow_connect.errors import ConfigError
 
@@ -78,7 +79,10 @@ class ValueFiles:
         """One configuration for each task that has something to copy."""
         if self._planned is None:
             self._plan_only()
-        return [task_config(config, part) for part in divided(self._planned or (), max_tasks)]
+        chains = self._planned or ()
+        files, of_partitions = expected(len(one.files) for one in chains)
+        self._context.expect_parts(files, "files" if self._typed.is_import else of_partitions)
+        return [task_config(config, part) for part in divided(chains, max_tasks)]
 
     def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
         """Those of the task's chains."""

@@ -131,6 +131,7 @@ class ValueTask:
         self._next: Rows | None = None
         self._broken: DataError | None = None
         self._returned, self._since = 0, 0.0
+        self._files_done = 0
 
     def _newer(self, planned: Any, offset: Any) -> ValueProgress | FileProgress:
         """What an earlier attempt of this run has committed, or else what was planned."""
@@ -357,6 +358,8 @@ class ValueTask:
 
     def _begin_next_file(self, place: _Place) -> None:
         place.number += 1
+        self._files_done += 1
+        self._context.parts_done(self._files_done)
         place.rows, self._next, self._broken = None, None, None
 
     def _fail(self, place: _Place, error: DataError) -> None:

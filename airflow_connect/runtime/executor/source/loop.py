@@ -142,7 +142,7 @@ class SourceLoop:
         ended_by = self._poll_until_end()
         self._end()
         crash_points.reached(crash_points.SOURCE_TASK_ENDED)
-        self._parts.progress.update(self._read, self._bytes, force=True)
+        self._tell_progress(force=True)
         return SourceTaskReport(
             written=sum(self._done.topics.values()),
             filtered=self._done.left_out - self._parts.policy.failed,
@@ -305,7 +305,10 @@ class SourceLoop:
     def _account(self, records: int) -> None:
         self._read += records
         self._update_records_left()
-        self._parts.progress.update(self._read, self._bytes)
+        self._tell_progress()
+
+    def _tell_progress(self, *, force: bool = False) -> None:
+        self._parts.progress.update(self._read, self._bytes, self._parts.context.done_parts, force=force)
 
     def _update_records_left(self) -> None:
         if self._rules.max_records:
