@@ -48,15 +48,18 @@ def together(restore: Restore, **more: str) -> list[RunReport]:
         return [run.result() for run in runs]
 
 
-def waiting(call: Callable[..., Any], barrier: threading.Barrier) -> Callable[..., Any]:
-    """The first two calls begin when both are about to."""
-    left = [None, None]
+def waiting(call: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
+    """The first two calls begin when both are about to, or both end before either of them returns."""
+    left, barrier = [None, None], threading.Barrier(2)
 
     def wait(*arguments: Any) -> Any:
-        if left:
-            left.pop()
+        waits = bool(left) and left.pop() is None
+        if waits and before:
             barrier.wait(WAIT_S)
-        return call(*arguments)
+        result = call(*arguments)
+        if waits and not before:
+            barrier.wait(WAIT_S)
+        return result
 
     return wait
 
@@ -70,8 +73,8 @@ def test_of_two_that_begin_together_one_fails(
     if exists:
         restore.target = make_topic(1)
     # Both have looked at the topic before either of them writes, and have written before either of them commits.
-    monkeypatch.setattr(Targets, "check_created", waiting(Targets.check_created, threading.Barrier(2)))
-    monkeypatch.setattr(Alone, "check", waiting(Alone.check, threading.Barrier(2)))
+    monkeypatch.setattr(Targets, "check_created", waiting(Targets.check_created, before=False))
+    monkeypatch.setattr(Alone, "check", waiting(Alone.check, before=True))
     more = {"accept.loss": "retention"} if form == "records" else VALUES
     reports = together(restore, **more)
     assert sorted(report.status for report in reports) == ["done", "failed"], [report.error for report in reports]
