@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     )
     from airflow_connect.api.sink_state import CopiedRun, PlannedRun, PlannedState, StateAfter
     from airflow_connect.api.source import (
+        CheckingSourceTask,
         ColumnarSourceTask,
         ExactlyOnceSupport,
         JoiningSourceTask,
@@ -120,8 +121,9 @@ _NAMES = {
     "api.sink": "ColumnarSinkTask Delivery SinkConnector SinkConnectorContext SinkTask SinkTaskContext"
     " Splitting StagingSinkConnector",
     "api.sink_state": "CopiedRun PlannedRun PlannedState StateAfter",
-    "api.source": "ColumnarSourceTask ExactlyOnceSupport JoiningSourceTask OffsetReader PlacedSourceTask RecordMetadata"
-    " SourceColumns SourceConnector SourceConnectorContext SourceTask SourceTaskContext TransactionContext",
+    "api.source": "CheckingSourceTask ColumnarSourceTask ExactlyOnceSupport JoiningSourceTask OffsetReader"
+    " PlacedSourceTask RecordMetadata SourceColumns SourceConnector SourceConnectorContext SourceTask SourceTaskContext"
+    " TransactionContext",
     "api.staging": "LeftOver Outcome StagedFile",
     "api.transform": "ColumnarPredicate ColumnarTransformation Predicate Transformation",
 }
@@ -137,6 +139,7 @@ __all__ = [
     "REQUIRED",
     "AccessError",
     "CaseInsensitiveValidString",
+    "CheckingSourceTask",
     "ColumnarConverter",
     "ColumnarPredicate",
     "ColumnarSinkTask",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.record import SourceRecord
     from airflow_connect.api.schema import Schema
     from airflow_connect.errors import ConnectError
@@ -110,6 +111,14 @@ class SourceConnectorContext(ConnectorContext, Protocol):
                 that a failed run keeps the earlier one: what a note of its report says is then said again.
         """
 
+    def expect_parts(self, number: int, what: str) -> None:
+        """Tell pages what the tasks have to copy, of which these tell how much is done. Called in `task_configs`.
+
+        Args:
+            number: how many parts.
+            what: the words after it: `files of 2 partitions`.
+        """
+
     def note(self, sentence: str) -> None:
         """Add a complete sentence to the run's report; the first ones are kept, without duplicates."""
 
@@ -154,6 +163,10 @@ class SourceTaskContext(Protocol):
         """Whether records are written in transactions: each ends with a marker, which takes an offset of the topic."""
 
     @property
+    def reader_settings(self) -> Mapping[str, Any]:
+        """Settings of a client (librdkafka) that reads the topics that records go to."""
+
+    @property
     def records_left(self) -> int | None:
         """Records until `run.max.records` ends this task; None: no limit.
 
@@ -162,6 +175,9 @@ class SourceTaskContext(Protocol):
 
     def note(self, sentence: str) -> None:
         """Add a complete sentence to the run's report; the first ones are kept, without duplicates."""
+
+    def parts_done(self, number: int) -> None:
+        """Tell pages how many parts this task has copied so far; see `SourceConnectorContext.expect_parts`."""
 
     def count(self, sentence: str, number: int) -> None:
         """Add to the number of a note in the run's report.
@@ -261,6 +277,20 @@ class PlacedSourceTask(Protocol):
         Args:
             columns: what `poll_columns` has returned.
             offsets: of each record in the topic's partition; -1: it was dropped, or an error in it was tolerated.
+        """
+
+
+@runtime_checkable
+class CheckingSourceTask(Protocol):
+    """Optional method of a source task that looks at where its records are in Kafka, before they become visible."""
+
+    def before_commit(self, first: Mapping[TopicPartition, int]) -> None:
+        """Called in each transaction that has records, when Kafka has all of them; an error aborts the transaction.
+
+        Without transactions it is not called.
+
+        Args:
+            first: offset of the first record of the transaction in each partition, those of offsets topics as well.
         """
 
 

@@ -42,9 +42,12 @@ class RunProgress(JsonDocument):
         phases_ms: phases that have ended, and how long each took.
         tasks: the first of them; () before the first report.
         origin: who started it, see `runtime.spec.RunSpec.origin`.
+        parts_done, parts_total: of a source that tells how much it has to copy, parts that are copied, and all; 0: it
+            does not tell.
+        parts_what: the words after their number: `files of 2 partitions`.
     """
 
-    MAY_LACK = frozenset()
+    MAY_LACK = frozenset({"parts_done", "parts_total", "parts_what"})
 
     run_id: str
     started_ms: int
@@ -55,10 +58,15 @@ class RunProgress(JsonDocument):
     phases_ms: Mapping[str, int] = field(default_factory=dict)
     tasks: tuple[TaskProgress, ...] = ()
     origin: Mapping[str, str] = field(default_factory=dict)
+    parts_done: int = 0
+    parts_total: int = 0
+    parts_what: str = ""
 
     @property
     def share(self) -> float | None:
         """From 0 to 1; None: the total is not known."""
+        if self.phase == "copy" and self.parts_total:
+            return min(1.0, self.parts_done / self.parts_total)
         return min(1.0, self.done / self.total) if self.total else None
 
     def to_json(self) -> dict[str, Any]:

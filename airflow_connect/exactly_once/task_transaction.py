@@ -14,13 +14,18 @@ S5. Only tasks of the run that claimed the connector last can commit. The driver
     of the last generation (runtime/driver/source/run.py). A task checks the claim after its `init_transactions`.
 S6. When the driver reads what the tasks of its run committed, no attempt of them can commit any more. Where an attempt
     may still be running, the driver first gives up its claim and fences the tasks.
+S7. A task that must be the first to write to a partition looks at what lies before its first record after Kafka has
+    that record, and before it commits. Of two such tasks, the one whose first record comes later sees the other one's,
+    open or committed, and aborts (connectors/restore/alone.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.errors import ConnectError
 from airflow_connect.kafka.writing.produced import ProducedColumns, ProducedRecord
 
 if TYPE_CHECKING:
@@ -28,6 +33,9 @@ if TYPE_CHECKING:
     from airflow_connect.kafka.state.offsets.offsets_topic import OffsetRecord
     from airflow_connect.kafka.writing.refused_records import Delivered, Placed, Refused
     from airflow_connect.kafka.writing.task_producer import TaskProducer
+
+Check: TypeAlias = Callable[[Mapping[TopicPartition, int]], None]
+"""Gets the offset of the first record of a unit in each partition."""
 
 
 class TaskDelivery(Protocol):
@@ -42,8 +50,11 @@ class TaskDelivery(Protocol):
         `placed` gets their offsets in Kafka before `store` returns, if they have a partition.
         """
 
-    def store(self, offsets: Sequence[OffsetRecord]) -> None:
-        """End the unit: its records and these offsets become final."""
+    def store(self, offsets: Sequence[OffsetRecord], check: Check | None = None) -> None:
+        """End the unit: its records and these offsets become final.
+
+        `check` is called where a unit can still be aborted, when all of it is in Kafka; its error aborts the unit.
+        """
 
     def discard(self) -> None:
         """Drop the records of the current unit, where that is possible."""
@@ -68,14 +79,24 @@ class ExactlyOnce:
         self._is_open = True
         return self._producer.send_columns(columns, placed)
 
-    def store(self, offsets: Sequence[OffsetRecord]) -> None:
+    def store(self, offsets: Sequence[OffsetRecord], check: Check | None = None) -> None:
         """Write the offsets in the transaction and commit it; does nothing if there is nothing to write."""
         if not self._is_open and not offsets:
             return
         for record in _offset_records(self._topics, offsets):
             self._producer.send(record)
+        if check is not None:
+            self._check(check)
         self._producer.commit()
         self._is_open = False
+
+    def _check(self, check: Check) -> None:
+        self._producer.flush()
+        try:
+            check(self._producer.first)
+        except ConnectError:
+            self.discard()
+            raise
 
     def discard(self) -> None:
         """Abort the transaction."""
@@ -99,7 +120,7 @@ class AtLeastOnce:
         """As `send`."""
         return self._producer.send_columns(columns, placed)
 
-    def store(self, offsets: Sequence[OffsetRecord]) -> None:
+    def store(self, offsets: Sequence[OffsetRecord], check: Check | None = None) -> None:
         """Wait for the records, then write the offsets."""
         self._producer.flush()
         _write_offsets(self._producer, self._topics, offsets)
@@ -127,7 +148,7 @@ class AtMostOnce:
         self._columns.append((columns, placed))
         return columns.values.nbytes + (0 if columns.keys is None else columns.keys.nbytes)
 
-    def store(self, offsets: Sequence[OffsetRecord]) -> None:
+    def store(self, offsets: Sequence[OffsetRecord], check: Check | None = None) -> None:
         """Write the offsets, then the records."""
         _write_offsets(self._producer, self._topics, offsets)
         waiting, self._waiting = self._waiting, []

@@ -153,16 +153,25 @@ class Backup(Listing):
                 backup.pass_over(found, grammar.root)
         backup.chains = dict(sorted(backup.chains.items()))
         for tp, files in backup.chains.items():
-            if tp.topic in INTERNAL_TOPICS:
-                raise ConfigError(
-                    f"{tp.topic} is a topic of Kafka itself, which is not restored.",
-                    code="restore.internal_topic",
-                    config_path="topics",
-                    suggestion="Choose the topics to restore with topics or topics.regex.",
-                )
+            refuse_internal(tp.topic)
             files.sort(key=lambda file: (file.start, file.name))
             _refuse_equal_starts(tp, files)
         return backup
+
+
+def refuse_internal(topic: str) -> None:
+    """Refuse to restore an internal topic of Kafka.
+
+    Raises:
+        ConfigError: the topic is one.
+    """
+    if topic in INTERNAL_TOPICS:
+        raise ConfigError(
+            f"{topic} is a topic of Kafka itself, which is not restored.",
+            code="restore.internal_topic",
+            config_path="topics",
+            suggestion="Choose the topics to restore with topics or topics.regex.",
+        )
 
 
 def _refuse_equal_starts(tp: TopicPartition, files: list[BackupFile]) -> None:

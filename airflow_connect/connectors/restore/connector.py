@@ -42,7 +42,7 @@ from airflow_connect.connectors.restore.target import (
 from airflow_connect.connectors.restore.task import RestoreTask
 from airflow_connect.connectors.restore.unread import unread
 from airflow_connect.connectors.restore.values.driver import ValueFiles
-from airflow_connect.connectors.restore.work import Chain, chains_of, divided, task_config
+from airflow_connect.connectors.restore.work import Chain, chains_of, divided, expected, task_config
 from airflow_connect.counting import names, plural
 from airflow_connect.errors import ConfigError, DataError, InternalError
 from airflow_connect.kafka.admin.topic_settings import change
@@ -138,7 +138,9 @@ class RestoreConnector(SourceConnector):
                 raise InternalError("task_configs was called before reconcile_offsets.")
             self._plan_only()
         self._lift()
-        return [task_config(self.config, part) for part in divided(self._planned or (), max_tasks)]
+        chains = self._planned or ()
+        self.context.expect_parts(*expected(len(one.files) for one in chains))
+        return [task_config(self.config, part) for part in divided(chains, max_tasks)]
 
     def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
         """Those of the task's chains: it never reads others."""
@@ -264,9 +266,10 @@ class RestoreConnector(SourceConnector):
         with self._targets() as targets:
             there = targets.existing(wanted)
             findings = self._findings(targets, wanted, there, known)
-            for note in targets.notes(wanted, there):
+            readable = targets.readable(there)
+            for note in targets.notes(wanted, readable):
                 self.context.note(note)
-            lifted = targets.to_lift(there)
+            lifted = targets.to_lift(readable)
             missing = sorted({*(wanted.keys() - there.keys()), *self._without_records(wanted, targets.names())})
         if missing:
             self.context.note(f"A run would create {plural(len(missing), 'topic')}: {names(missing, 20)}.")
@@ -311,7 +314,8 @@ class RestoreConnector(SourceConnector):
         topics = {one.topic for one in wanted.values()}
         finished = {tp: one for tp, one in known.items() if tp.topic not in topics}
         lost = targets.lost(finished, self._typed.target_of)
-        return [*targets.findings(wanted, there), *lost, *self._of_schemas(topics)]
+        missing = {*(wanted.keys() - there.keys()), *self._without_records(wanted, targets.names())}
+        return [*targets.findings(wanted, there), *targets.not_creatable(missing), *lost, *self._of_schemas(topics)]
 
     def _prepared(self, wanted: Mapping[str, Wanted], known: Mapping[TopicPartition, Progress]) -> Prepared:
         """Check the topics that records go to, and create those that are missing.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -13,6 +13,7 @@ from airflow_connect.connectors.restore.work import ANY_TIME
 from airflow_connect.counting import names, plural
 from airflow_connect.errors import ConfigError, OffsetError
 from airflow_connect.kafka.admin import new_topics, watermarks
+from airflow_connect.kafka.admin.permissions import missing_on_topics, not_creatable
 from airflow_connect.kafka.admin.topic_settings import settings_of
 from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS, TopicInfo, all_names, resolve_topics
 from airflow_connect.kafka.clients.short_lived import Admin
@@ -34,6 +35,7 @@ _DEFAULTS = {
 }
 """Kafka's, for settings that a document does not have."""
 SHOWN = 20
+READ_SETTINGS, CHANGE_SETTINGS, WRITE = "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "WRITE"
 
 
 class Claim(Protocol):
@@ -111,12 +113,33 @@ class Targets:
             wanted: by topic.
             there: those that exist.
         """
-        settings = self._settings(there)
+        lacking = missing_on_topics(self.admin, there, (READ_SETTINGS, WRITE, CHANGE_SETTINGS))
+        readable = [topic for topic in there if READ_SETTINGS not in lacking[topic]]
+        settings, lifted = self._settings(readable), self.to_lift(readable)
+        found = []
+        for target, one in wanted.items():
+            needless = () if target in lifted else (CHANGE_SETTINGS,)
+            if missing := [operation for operation in lacking.get(target, ()) if operation not in needless]:
+                found.append(f"This client is not permitted {names(missing)} on topic {target}.")
+            found += self._findings(target, one, there.get(target), settings.get(target, {}))
+        return found
+
+    def not_creatable(self, missing: Collection[str]) -> list[str]:
+        """Sentences about topics that this client may not create; creates none."""
+        refused = not_creatable(self.admin, missing)
+        known = self.names() if refused else set()
         return [
-            sentence
-            for target, one in wanted.items()
-            for sentence in self._findings(target, one, there.get(target), settings.get(target, {}))
+            f"{topic} exists, and this client is not permitted DESCRIBE on it."
+            if exists
+            else f"{topic} does not exist, and this client is not permitted CREATE on it."
+            for topic, exists in refused.items()
+            if topic not in known
         ]
+
+    def readable(self, there: Mapping[str, TopicInfo]) -> dict[str, TopicInfo]:
+        """Those topics whose settings this client may read."""
+        lacking = missing_on_topics(self.admin, there, (READ_SETTINGS,))
+        return {topic: info for topic, info in there.items() if not lacking[topic]}
 
     def lost(self, finished: Mapping[TopicPartition, Claim], target_of: Callable[[str], str]) -> list[str]:
         """What is wrong with topics to which everything was restored: records in them may be gone.
@@ -220,7 +243,7 @@ class Targets:
             for topic, found in self._settings(there).items()
         }
 
-    def to_lift(self, there: Mapping[str, TopicInfo]) -> dict[str, dict[str, str]]:
+    def to_lift(self, there: Iterable[str]) -> dict[str, dict[str, str]]:
         """By topic the settings that would delete records meanwhile, if they are to be lifted."""
         if not self.lifts:
             return {}
@@ -250,7 +273,7 @@ class Targets:
             return unknown
         return set()
 
-    def _settings(self, there: Mapping[str, TopicInfo]) -> dict[str, dict[str, str]]:
+    def _settings(self, there: Iterable[str]) -> dict[str, dict[str, str]]:
         """The settings of topics, as they are while records are restored."""
         lifted = KEEPS_ALL if self.lifts else {}
         return {topic: {**found, **lifted} for topic, found in settings_of(self.admin, there).items()}

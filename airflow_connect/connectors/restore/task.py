@@ -6,9 +6,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import Header, SourceRecord
 from airflow_connect.api.schema import BYTES, OPTIONAL_BYTES
 from airflow_connect.api.source import SourceColumns, SourceTask
+from airflow_connect.connectors.restore.alone import Alone
 from airflow_connect.connectors.restore.config import RestoreConfig
 from airflow_connect.connectors.restore.keys import TIMESTAMP, RestoreKeys
 from airflow_connect.connectors.restore.progress import Progress, partition_of
@@ -78,6 +80,13 @@ class _Place:
         self.is_at_end = self.is_before_start = False
         self.passed_over = 0
         self.begin = chain.progress.begin if chain.progress.passed else chain.progress.position
+        self._before, self._planned = chain.before, len(chain.files)
+
+    @property
+    def files_done(self) -> int:
+        """Files of the plan of which everything is returned."""
+        at = self.chain.progress
+        return min(self._planned, max(0, at.passed - at.open - self._before))
 
     def within(self, piece: Piece, position: int) -> Progress:
         """The progress when only a part of a piece is restored, up to `position`."""
@@ -113,6 +122,7 @@ class RestoreTask(SourceTask):
         store = Store(self._file_systems.of(typed.root), typed.root)
         if VALUE_CHAINS in config:
             self._values = ValueTask(typed, store, self.context, config)
+            self._alone = Alone.of(typed, self.context, self._values.untouched())
             return
         chains = chains_of(config)
         self._partitions = {one.topic_partition: partition_of(typed.root, one.topic_partition) for one in chains}
@@ -127,7 +137,11 @@ class RestoreTask(SourceTask):
             place.is_before_start = typed.from_ms is not None and not place.chain.progress.passed
             self._left.append(place)
         self._left.reverse()
+        untouched = [place.chain.topic_partition for place in self._left if not place.chain.progress.passed]
+        targets = [TopicPartition(typed.target_of(tp.topic), tp.partition) for tp in untouched]
+        self._alone = Alone.of(typed, self.context, targets)
         self._piece: Piece | None = None
+        self._files_done = 0
         self._joined = _Joined()
 
     def poll(self) -> Sequence[SourceRecord] | None:
@@ -201,6 +215,15 @@ class RestoreTask(SourceTask):
             return self._values.continues_batch()
         return not self.has_ended() and self._joined.is_small()
 
+    def before_commit(self, first: Mapping[TopicPartition, int]) -> None:
+        """See `CheckingSourceTask`: of two restores to the same empty topic, one fails.
+
+        Raises:
+            OffsetError: another program has written to a partition first.
+            UnavailableError: the partition cannot be read.
+        """
+        self._alone.check(first)
+
     def commit(self) -> None:
         """What was returned so far is committed."""
         if self._values is not None:
@@ -236,6 +259,7 @@ class RestoreTask(SourceTask):
         self._joined.add(records)
         self._count(place, records)
         place.chain = place.chain._replace(progress=progress)
+        self.context.parts_done(self._files_done + place.files_done)
         return place, records, piece.first_open, progress
 
     def _count(self, place: _Place, records: Records) -> None:
@@ -289,6 +313,7 @@ class RestoreTask(SourceTask):
 
     def _end_chain(self) -> None:
         place = self._left.pop()
+        self._files_done += place.files_done
         tp, (start, end) = place.chain.topic_partition, place.largest_hole
         if place.is_before_start:
             self.context.note(

@@ -6,12 +6,13 @@ import base64
 import heapq
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.connectors.restore.backup import BackupFile
 from airflow_connect.connectors.restore.progress import Progress
+from airflow_connect.counting import plural
 
 CHAINS = "airflow_connect.restore.chains"
 """Key of a task's configuration; set by the connector, not by users."""
@@ -84,6 +85,12 @@ def divided(chains: Sequence[Chain], max_tasks: int) -> list[list[Chain]]:
         # A file of one byte also costs a request.
         heapq.heappush(bins, (load + sizes[chain.topic_partition] + len(chain.files), number))
     return contents
+
+
+def expected(files: Iterable[int]) -> tuple[int, str]:
+    """What pages show of a run: how many files, and the words after their number; `files`: of each partition."""
+    counts = [count for count in files if count]
+    return sum(counts), f"files of {plural(len(counts), 'partition')}"
 
 
 def task_config(config: Mapping[str, str], chains: Sequence[Chain]) -> dict[str, str]:

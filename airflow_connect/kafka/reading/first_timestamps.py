@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, Message
+from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as _Partition
 
 from airflow_connect.api.offsets import TopicPartition
@@ -20,6 +20,8 @@ AT_ONCE = 200
 FETCH_BYTES = 16_384
 """Of a partition. The broker sends at least one whole batch of records, however large."""
 METADATA_TIMEOUT_S = 5.0
+BEGINNING = OFFSET_BEGINNING
+"""As a start: the first offset that the partition still has."""
 
 
 class FirstRecord(NamedTuple):
@@ -35,13 +37,18 @@ class FirstRecord(NamedTuple):
 
 
 def first_records(
-    settings: Mapping[str, Any], starts: Mapping[TopicPartition, int], isolation: str
+    settings: Mapping[str, Any],
+    starts: Mapping[TopicPartition, int],
+    isolation: str,
+    *,
+    fetch_bytes: int = FETCH_BYTES,
 ) -> dict[TopicPartition, FirstRecord | ConnectError]:
     """The first record at or after each offset; partitions that did not answer in time are omitted.
 
     Args:
         settings: librdkafka settings of a consumer.
-        starts: inclusive.
+        starts: inclusive; `BEGINNING` is one, too.
+        fetch_bytes: of a partition at a time.
         isolation: with `read_committed`, records of aborted and open transactions are passed over.
     """
     found: dict[TopicPartition, FirstRecord | ConnectError] = {}
@@ -51,7 +58,7 @@ def first_records(
         settings,
         isolation_level=isolation,
         enable_partition_eof=True,
-        fetch_message_max_bytes=FETCH_BYTES,
+        fetch_message_max_bytes=fetch_bytes,
         queued_min_messages=1,
     )
     tries = Retry(Backoff(0), within_s=READ_TIMEOUT_S)

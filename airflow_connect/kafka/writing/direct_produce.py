@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import confluent_kafka
 from confluent_kafka import KafkaError
 
+from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.kafka.clients.librdkafka import Librdkafka, NotDirectError, required_library
 from airflow_connect.kafka.reading.foreign_memory import words_at
 from airflow_connect.kafka.writing.placed_columns import PlacedColumns
@@ -70,6 +71,8 @@ class DirectProduce:
         self._queue: int = library.call("queue_get_main", handle)
         self._topics: dict[str, int] = {}
         self.places = PlacedColumns()
+        self.first: dict[TopicPartition, int] | None = None
+        """If set, it gets the offset of the first record that Kafka confirms, by partition."""
         self.refusal: KafkaError | None = None
         """Why the last records were not accepted."""
 
@@ -170,7 +173,7 @@ class DirectProduce:
         codes = words[0].astype(np.int32)
         failed = np.flatnonzero(codes)
         if not len(failed):
-            if not self.places.is_empty:
+            if self.first is not None or not self.places.is_empty:
                 self._placed(words)
             return None
         telling = failed[~np.isin(codes[failed], LESS_SPECIFIC)]
@@ -188,7 +191,10 @@ class DirectProduce:
         changes = np.flatnonzero((np.diff(topics) != 0) | (np.diff(partitions) != 0)) + 1
         for start, stop in pairwise([0, *changes.tolist(), len(offsets)]):
             topic = self._library.topic_name(int(topics[start]))
-            self.places.arrived(topic, int(partitions[start]), offsets[start:stop])
+            partition = int(partitions[start])
+            if self.first is not None:
+                self.first.setdefault(TopicPartition(topic, partition), int(offsets[start]))
+            self.places.arrived(topic, partition, offsets[start:stop])
 
     def close(self) -> None:
         """Release the topics and the queue; call it before the producer is closed."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
+from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.errors import ConnectError, FencedError, UnavailableError
 from airflow_connect.kafka.clients.librdkafka import NotDirectError
 from airflow_connect.kafka.clients.short_lived import (
@@ -54,23 +55,12 @@ from airflow_connect.kafka.writing.refused_records import (
 )
 from airflow_connect.kafka.writing.transactions import ANY_PARTITION
 
-DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
-LONGEST_TRANSACTION_TIMEOUT_MS = 900_000
-"""A broker's default for `transaction.max.timeout.ms`; it refuses more."""
 QUEUE_KILOBYTES = 64 * 1024
 QUEUE_MESSAGES = 500_000
 _UNKNOWN = "The next attempt reads the offsets from Kafka and resumes from what was committed."
 _DECIDED = transaction_steps.DECIDED | {"partitioner"}
 MOST_RETURNED = 1_000
 """Maximum number of refused records that are kept before each is sent again alone."""
-
-
-def transaction_timeout_ms(settings: Mapping[str, Any], boundary_interval_ms: int = 0) -> int:
-    """How long a transaction may stay open: as configured, or else long enough for the interval between two of them."""
-    configured = settings.get("transaction.timeout.ms")
-    if configured is not None:
-        return int(configured)
-    return min(max(DEFAULT_TRANSACTION_TIMEOUT_MS, 2 * boundary_interval_ms), LONGEST_TRANSACTION_TIMEOUT_MS)
 
 
 class TaskProducer:
@@ -81,7 +71,10 @@ class TaskProducer:
         transactional_id: `<group.id>-<connector>-<task>`; "": no transactions.
         timeout_ms: time after which the cluster ends an open transaction by itself.
         tells_deliveries: whether `send` may get a function that is called when a record was delivered.
-        tells_places: whether `send_columns` may get one, too.
+        tells_places: whether `send_columns` may get one, too, and `first` is kept.
+
+    Attributes:
+        first: offset of the first record of the transaction in each partition, as far as Kafka has confirmed them.
     """
 
     def __init__(
@@ -105,6 +98,7 @@ class TaskProducer:
             own.pop("transaction.timeout.ms", None)
         self.transactional_id = transactional_id
         self._timeout_s = timeout_ms / 1000
+        self.first: dict[TopicPartition, int] = {}
         self._problem: KafkaError | None = None
         self._returned: list[ReturnedRecord] = []
         self._topics: dict[str, int] = {}  # with the highest partition that was asked for
@@ -117,6 +111,8 @@ class TaskProducer:
         # Reported deliveries fill the queue until the client is polled, so records are then sent one by one.
         is_open = not tells_deliveries or tells_places
         self._direct, self._not_direct = self._opened_direct() if is_open else (None, "")
+        if self._direct is not None and tells_places:
+            self._direct.first = self.first
         self._is_direct = False
         self._took_slow_path = False
 
@@ -331,6 +327,7 @@ class TaskProducer:
         except KafkaException as error:
             raise self._failed(error, "beginning a transaction") from error
         self._in_transaction = True
+        self.first.clear()
         self._deadline = time.monotonic() + self._timeout_s
 
     def flush(self) -> None:
@@ -444,7 +441,9 @@ class TaskProducer:
         self._serve(0.05)
         self._refuse_problem()
 
-    def _refused(self, error: KafkaError | None, _message: Message[Any, Any] | None) -> None:
+    def _refused(self, error: KafkaError | None, message: Message[Any, Any] | None) -> None:
+        if error is None and message is not None:  # a delivery
+            self.first.setdefault(TopicPartition(str(message.topic()), message.partition() or 0), message.offset() or 0)
         if error is not None and is_more_specific(error, self._problem):
             self._problem = error
 
@@ -457,6 +456,7 @@ class TaskProducer:
 
         def tell(error: KafkaError | None, message: Message[Any, Any]) -> None:
             if error is None:
+                self._refused(None, message)
                 if delivered is not None:
                     delivered(message)
             elif refused is not None and error.code() in RECORD_AT_FAULT:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -26,6 +27,9 @@ CLOSE_TIMEOUT_S = 5.0
 _LEAST_WAIT_S = 1.0
 _REPORT_TIMEOUT_S = 10.0
 _REPORT_WAIT_S = 0.05
+DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
+LONGEST_TRANSACTION_TIMEOUT_MS = 900_000
+"""A broker's default for `transaction.max.timeout.ms`; it refuses more."""
 DECIDED = frozenset(
     {
         "acks",
@@ -48,6 +52,14 @@ class CommitUnknownError(UnavailableError):
     """The commit was sent, but not confirmed: it may have happened. Read the state before doing anything."""
 
     code = "transaction.unknown"
+
+
+def transaction_timeout_ms(settings: Mapping[str, Any], boundary_interval_ms: int = 0) -> int:
+    """How long a transaction may stay open: as configured, or else long enough for the interval between two of them."""
+    configured = settings.get("transaction.timeout.ms")
+    if configured is not None:
+        return int(configured)
+    return min(max(DEFAULT_TRANSACTION_TIMEOUT_MS, 2 * boundary_interval_ms), LONGEST_TRANSACTION_TIMEOUT_MS)
 
 
 def fence_older(producer: QuickProducer, doing: str) -> None:

@@ -34,7 +34,9 @@ class PagesProgress:
         self._started_ms = started_ms
         self._phase, self._phase_began_s, self._phases_ms = "", time.monotonic(), dict[str, int]()
         self._next_s, self._copying_since_s = float("inf"), 0.0
-        self._done = self._total = 0
+        self._done = self._total = self._parts = 0
+        self.expected = (0, "")
+        """How many parts a source has to copy, and what they are."""
         self.tasks: Callable[[], Sequence[TaskProgress]] = list
 
     def __call__(self, event: Mapping[str, Any]) -> None:
@@ -43,7 +45,7 @@ class PagesProgress:
         if event["event"] == "phase":
             self._begin(str(event["phase"]), int(event.get("total", 0)))
         elif event["event"] == "progress":
-            self._done, self._total = int(event["done"]), int(event["total"])
+            self._done, self._total, self._parts = int(event["done"]), int(event["total"]), int(event.get("parts", 0))
             self._tell_if_due()
 
     def _begin(self, phase: str, total: int) -> None:
@@ -65,7 +67,7 @@ class PagesProgress:
         self._next_s = now_s + min(max(TELL_EVERY_S, pause_s), TELL_AT_LEAST_EVERY_S)
         told = RunProgress(
             self._spec.run_id, self._started_ms, now_ms(), self._phase, self._done, self._total, dict(self._phases_ms),
-            tuple(self.tasks()), dict(self._spec.origin),
+            tuple(self.tasks()), dict(self._spec.origin), self._parts, *self.expected,
         )  # fmt: skip
         problem = self._tell(told.to_json())
         if problem:

@@ -35,6 +35,7 @@ class ProgressListener:
         self._socket = _bound(host)
         self._socket.setblocking(False)
         self._done: dict[int, tuple[int, int, int]] = {}
+        self._parts: dict[int, int] = {}
         self._seen_ms: dict[int, tuple[int, int]] = {}
         self._is_news = False
         self._shown_at = 0.0
@@ -100,6 +101,7 @@ class ProgressListener:
             report = json.loads(counters)
             task, attempt = int(report["task"]), int(report["attempt"])
             counted = (attempt, int(report["records"]), int(report["bytes"]))
+            parts = int(report.get("parts", 0))
         except (ValueError, KeyError, TypeError):
             return  # An executor with another version of this package. Only the progress bar suffers.
         if attempt >= self._done.get(task, (0, 0, 0))[0]:
@@ -108,7 +110,7 @@ class ProgressListener:
             at_ms, known = now_ms(), self._done.get(task)
             is_same = known is not None and known[0] == attempt
             self._seen_ms[task] = (self._seen_ms[task][0] if is_same else at_ms, at_ms)
-            self._done[task] = counted
+            self._done[task], self._parts[task] = counted, parts
             self._is_news = True
 
     def _show(self) -> None:
@@ -122,6 +124,7 @@ class ProgressListener:
                 "done": min(self._total, done) if self._total else done,
                 "total": self._total,
                 "bytes": sum(size for _, _, size in self._done.values()),
+                "parts": sum(self._parts.values()),
                 "seconds": round(time.monotonic() - self._first_news_at, 1),
             }
         )

@@ -96,13 +96,16 @@ class RunInProgress:
             self._engine = self._own_engine = SparkEngine(self._spark)
         return self._engine
 
-    def _run_tasks(self, plan: Plan, settings: TaskSettings, total: int) -> list[TaskReport]:
+    def _run_tasks(
+        self, plan: Plan, settings: TaskSettings, total: int, expected: tuple[int, str] = (0, "")
+    ) -> list[TaskReport]:
         """The phase `copy`: one report per task of the plan.
 
         Args:
             plan: with the tasks to run.
             settings: what the tasks get; the address for progress reports is added.
             total: offsets to copy, for the progress; 0 if unknown.
+            expected: parts that a source has to copy, and what they are.
 
         Raises:
             ConnectError: a task failed, or Spark lost one.
@@ -113,7 +116,7 @@ class RunInProgress:
             engine = self._get_engine()
             with ProgressListener(self._observer, engine.progress_host(), total) as listener:
                 if self._pages is not None:
-                    self._pages.tasks = listener.tasks
+                    self._pages.tasks, self._pages.expected = listener.tasks, expected
                 reports = engine.run(replace(settings, progress=listener.target), plan.tasks)
             if sorted(r.task for r in reports) != [t.task for t in plan.tasks]:
                 raise TaskFailedError(

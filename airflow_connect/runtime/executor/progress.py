@@ -25,15 +25,15 @@ class ProgressSender:
         self._socket = _connected(str(target["host"]), int(target["port"])) if target else None
         self._next = 0.0
 
-    def update(self, records: int, size_bytes: int, *, force: bool = False) -> None:
-        """Report `records` copied and `size_bytes` read so far."""
+    def update(self, records: int, size_bytes: int, parts: int = 0, *, force: bool = False) -> None:
+        """Report `records` copied, `size_bytes` read, and `parts` of a source that are done so far."""
         if self._socket is None:
             return
         now = time.monotonic()
         if now < self._next and not force:
             return
         self._next = now + INTERVAL_S
-        counters = json.dumps({**self._about, "records": records, "bytes": size_bytes})
+        counters = json.dumps({**self._about, "records": records, "bytes": size_bytes, "parts": parts})
         try:
             self._socket.send(self._token + b"\n" + counters.encode())
         except BlockingIOError:

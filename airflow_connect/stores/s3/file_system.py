@@ -36,12 +36,12 @@ class S3FileSystem:
         return next((file for file in self._listed(key) if file.name == name), None)
 
     def walk(self, directory: str, *, recursive: bool) -> Iterator[FoundFile]:
-        """See `FileSystem`; keys that end with a slash are not files."""
+        """See `FileSystem`; a key that ends with a slash is a directory of a console if it is empty, else a file."""
         prefix = directory.removeprefix(self._root)
         if prefix and not prefix.endswith("/"):
             prefix += "/"
         for file in self._listed(prefix, "" if recursive else "/"):
-            if not file.name.endswith("/"):
+            if file.size or not file.name.endswith("/"):
                 yield file
 
     def has_directory(self, directory: str) -> bool:

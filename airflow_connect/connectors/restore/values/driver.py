@@ -18,6 +18,7 @@ from airflow_connect.connectors.restore.values.plan import Import, known_of_back
 from airflow_connect.connectors.restore.values.progress import ValueProgress
 from airflow_connect.connectors.restore.values.reading import ValueFileReader
 from airflow_connect.connectors.restore.values.work import ValueChain, chains_of, divided, task_config
+from airflow_connect.connectors.restore.work import expected
 from airflow_connect.counting import names, plural
 from airflow_connect.errors import ConfigError
 
@@ -78,7 +79,10 @@ class ValueFiles:
         """One configuration for each task that has something to copy."""
         if self._planned is None:
             self._plan_only()
-        return [task_config(config, part) for part in divided(self._planned or (), max_tasks)]
+        chains = self._planned or ()
+        files, of_partitions = expected(len(one.files) for one in chains)
+        self._context.expect_parts(files, "files" if self._typed.is_import else of_partitions)
+        return [task_config(config, part) for part in divided(chains, max_tasks)]
 
     def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
         """Those of the task's chains."""
@@ -160,6 +164,8 @@ class ValueFiles:
         chains = left_of_backup(typed.root, backup.chains, known, self._version_of, typed.target_of)
         if chains and typed.file_format in WHOLE_FORMATS:
             self._reader.refuse_whole_records(chains[0].files[0])
+        elif chains:
+            self._reader.ensure_readable(chains[0].files[0])
         self._refuse_losses(backup)
         return backup, chains
 
@@ -217,7 +223,8 @@ class ValueFiles:
     ) -> list[str]:
         topics = {one.topic for one in wanted.values()}
         finished = {tp: one for tp, one in known.items() if tp.topic not in topics}
-        return [*targets.findings(wanted, there), *targets.lost(finished, self._typed.target_of)]
+        missing = targets.not_creatable(wanted.keys() - there.keys())
+        return [*targets.findings(wanted, there), *missing, *targets.lost(finished, self._typed.target_of)]
 
     def _claimed(
         self,

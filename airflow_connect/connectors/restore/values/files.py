@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.connectors.restore.backup import BackupFile, Listing
+from airflow_connect.connectors.restore.backup import BackupFile, Listing, refuse_internal
 from airflow_connect.connectors.restore.keys import HEADER_TYPES, HEADERS, KEY, ORDER, TIMESTAMP
 from airflow_connect.connectors.restore.options import (
     AVRO,
@@ -23,7 +23,6 @@ from airflow_connect.connectors.restore.options import (
 )
 from airflow_connect.connectors.restore.value_keys import NAME_GROUPS
 from airflow_connect.errors import DataError
-from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS
 from airflow_connect.layout.names.object_names import HEADERS as HEADERS_MARK
 from airflow_connect.layout.names.object_names import KEYS as KEYS_MARK
 from airflow_connect.layout.names.object_names import TOPIC_CHARACTER, is_legal_topic
@@ -165,6 +164,7 @@ class ValueBackup(Listing):
         """Take each file of a listing, and put those together that hold the same records.
 
         Raises:
+            ConfigError: an internal topic of Kafka is chosen.
             DataError: two files begin with the same record, or a file of keys or headers stands alone.
         """
         backup = cls()
@@ -180,8 +180,8 @@ class ValueBackup(Listing):
                     raise _twice(known[part].name, file.name)
                 known[part] = file
         for tp, bases in sorted(found.items()):
-            if tp.topic not in INTERNAL_TOPICS:
-                backup.chains[tp] = _chain(tp, bases, grammar.tombstones)
+            refuse_internal(tp.topic)
+            backup.chains[tp] = _chain(tp, bases, grammar.tombstones)
         return backup
 
 

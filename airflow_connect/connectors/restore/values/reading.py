@@ -178,6 +178,18 @@ class ValueFileReader:
                 if error.code == WHOLE_RECORDS:
                     raise  # any other error belongs to the task that reads the file
 
+    def ensure_readable(self, file: ValueFile) -> None:
+        """Read a byte before the run begins, and topics are created.
+
+        Raises:
+            UnavailableError, AccessError: the file cannot be read.
+        """
+        try:
+            with self.store.open(file.first) as content:
+                content.read(1)
+        except DataError:
+            return  # it belongs to the task that reads the file
+
     def _format(self, part: BackupFile, file: ValueFile) -> str:
         return self.file_format if part is file.values else format_of_part(part.name)
 

@@ -8,6 +8,7 @@ from itertools import accumulate
 from operator import xor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import Header, SourceRecord
 from airflow_connect.api.schema import STRING
 from airflow_connect.api.source import SourceColumns
@@ -130,6 +131,7 @@ class ValueTask:
         self._next: Rows | None = None
         self._broken: DataError | None = None
         self._returned, self._since = 0, 0.0
+        self._files_done = 0
 
     def _newer(self, planned: Any, offset: Any) -> ValueProgress | FileProgress:
         """What an earlier attempt of this run has committed, or else what was planned."""
@@ -203,6 +205,11 @@ class ValueTask:
             values=rows.column,  # type: ignore[arg-type]
             partition=chain.partition if chain.partition >= 0 else None,
         )
+
+    def untouched(self) -> list[TopicPartition]:
+        """Partitions that nothing was restored to before; none if the producer chooses them."""
+        places = [one for one in self._left if isinstance(one.progress, ValueProgress) and not one.progress.passed]
+        return [TopicPartition(one.chain.topic, one.chain.partition) for one in places]
 
     def has_ended(self) -> bool:
         """Whether every chain was returned to its planned end, or left out."""
@@ -351,6 +358,8 @@ class ValueTask:
 
     def _begin_next_file(self, place: _Place) -> None:
         place.number += 1
+        self._files_done += 1
+        self._context.parts_done(self._files_done)
         place.rows, self._next, self._broken = None, None, None
 
     def _fail(self, place: _Place, error: DataError) -> None:

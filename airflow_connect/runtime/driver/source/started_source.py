@@ -27,6 +27,7 @@ class StartedSource(Started):
     Attributes:
         keeps: its document for the next run.
         keeps_at_once: whether the document takes effect before tasks run.
+        expected: parts that the tasks have to copy, and what they are; (0, ""): it does not tell.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class StartedSource(Started):
         self._name = connector.__name__
         self.keeps = run.kept
         self.keeps_at_once = False
+        self.expected = (0, "")
 
     @property
     def cluster_id(self) -> str:
@@ -66,6 +68,10 @@ class StartedSource(Started):
     def keep(self, document: Mapping[str, Any], *, at_once: bool = False) -> None:
         """Keep a document for the next run."""
         self.keeps, self.keeps_at_once = dict(document), at_once
+
+    def expect_parts(self, number: int, what: str) -> None:
+        """Tell pages what the tasks have to copy."""
+        self.expected = (number, what)
 
     def note(self, sentence: str) -> None:
         """Put a sentence into the report of the run."""

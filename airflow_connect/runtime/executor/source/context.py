@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.runtime.left_out import LeftOut
 from airflow_connect.runtime.reporting.notes import Notes
@@ -83,6 +83,8 @@ class SourceContext:
         self.aws = aws
         self.records_left: int | None = None
         self.uses_transactions = False
+        self.reader_settings: Mapping[str, Any] = {}
+        self.done_parts = 0
         self.error: Exception | None = None
         self.notes = Notes()
         self.left_out = LeftOut()
@@ -91,6 +93,10 @@ class SourceContext:
     def note(self, sentence: str) -> None:
         """Add a sentence to the report of the run."""
         self.notes.add(sentence)
+
+    def parts_done(self, number: int) -> None:
+        """Tell pages how many parts are copied."""
+        self.done_parts = number
 
     def count(self, sentence: str, number: int) -> None:
         """Add to the number of a note."""

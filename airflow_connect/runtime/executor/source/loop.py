@@ -8,11 +8,12 @@ ends.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_connect.api.source import (
+    CheckingSourceTask,
     ColumnarSourceTask,
     JoiningSourceTask,
     PlacedSourceTask,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.record import SourceRecord
     from airflow_connect.api.source import SourceColumns
     from airflow_connect.errors import DataError
@@ -119,6 +121,7 @@ class SourceLoop:
         self._rules = rules
         self._calls_commit_record = type(task).commit_record is not SourceTask.commit_record
         self._places_columns = isinstance(task, PlacedSourceTask)
+        self._checks = isinstance(task, CheckingSourceTask)
         acknowledges_records = self._calls_commit_record and not self._places_columns
         in_columns = rules.columnar and not acknowledges_records and not rules.skips_refused
         self._columns = SourceColumnConverter(parts.converter) if in_columns else None
@@ -139,7 +142,7 @@ class SourceLoop:
         ended_by = self._poll_until_end()
         self._end()
         crash_points.reached(crash_points.SOURCE_TASK_ENDED)
-        self._parts.progress.update(self._read, self._bytes, force=True)
+        self._tell_progress(force=True)
         return SourceTaskReport(
             written=sum(self._done.topics.values()),
             filtered=self._done.left_out - self._parts.policy.failed,
@@ -302,7 +305,10 @@ class SourceLoop:
     def _account(self, records: int) -> None:
         self._read += records
         self._update_records_left()
-        self._parts.progress.update(self._read, self._bytes)
+        self._tell_progress()
+
+    def _tell_progress(self, *, force: bool = False) -> None:
+        self._parts.progress.update(self._read, self._bytes, self._parts.context.done_parts, force=force)
 
     def _update_records_left(self) -> None:
         if self._rules.max_records:
@@ -355,7 +361,7 @@ class SourceLoop:
         """End a unit; returns whether there was anything to store."""
         waiting = self._parts.offsets.take_waiting()
         stores = bool(waiting or self._unit.topics)
-        self._parts.delivery.store(waiting)
+        self._parts.delivery.store(waiting, self._check if self._checks and self._unit.topics else None)
         self._stored_at = time.monotonic()
         if stores:
             self._transactions += 1
@@ -369,6 +375,11 @@ class SourceLoop:
         if placed:
             self.call("commit_columns", lambda: self._commit_columns(placed))
         return stores
+
+    def _check(self, first: Mapping[TopicPartition, int]) -> None:
+        task = self._task
+        assert isinstance(task, CheckingSourceTask)
+        self.call("before_commit", lambda: task.before_commit(first))
 
     def _commit_records(self, acknowledged: Sequence[tuple[SourceRecord, RecordMetadata | None]]) -> None:
         for record, metadata in acknowledged:

@@ -25,7 +25,8 @@ from airflow_connect.kafka.admin.topic_creation import TopicCreation
 from airflow_connect.kafka.clients import settings as client_config
 from airflow_connect.kafka.clients.short_lived import Admin, admin_client
 from airflow_connect.kafka.state.offsets.offsets_view import OffsetsView
-from airflow_connect.kafka.writing.task_producer import TaskProducer, transaction_timeout_ms
+from airflow_connect.kafka.writing.task_producer import TaskProducer
+from airflow_connect.kafka.writing.transaction_steps import transaction_timeout_ms
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.executor.error_policy import ErrorPolicy
 from airflow_connect.runtime.executor.memory import peak_memory_bytes
@@ -194,7 +195,7 @@ class _Work:
         return self.config.boundary_interval_ms if by_time else 0
 
     def _producer(self, task: SourceTask) -> TaskProducer:
-        from airflow_connect.api.source import PlacedSourceTask
+        from airflow_connect.api.source import CheckingSourceTask, PlacedSourceTask
         from airflow_connect.api.source import SourceTask as Base
 
         settings = client_config.producer_config(self.worker, self.config.connector.raw).settings
@@ -203,7 +204,7 @@ class _Work:
             self.config.task_transactional_id(self.task) if self.source.guarantee.uses_transactions else "",
             transaction_timeout_ms(settings, self._interval_ms),
             tells_deliveries=type(task).commit_record is not Base.commit_record,
-            tells_places=isinstance(task, PlacedSourceTask),
+            tells_places=isinstance(task, PlacedSourceTask | CheckingSourceTask),
         )
 
     def _reader_settings(self) -> dict[str, Any]:
@@ -245,6 +246,7 @@ class _Work:
         transaction = TransactionMarks() if marks else None
         context = SourceContext(own, settings.run_id, settings.now_ms, offsets, transaction, settings.aws)
         context.uses_transactions = self.source.guarantee.uses_transactions
+        context.reader_settings = self._reader_settings()
         return context
 
     def _rules(self, task: SourceTask) -> LoopRules:

@@ -60,7 +60,7 @@ def running_of(connector: Connector) -> Running | None:
     share = progress.share
     return Running(
         progress.run_id,
-        _told(progress),
+        _told(progress, "written" if connector.kind == "source" else "read"),
         f"{connector.name}: {progress.phase}" + ("" if share is None else f", {int(share * 10) * 10} %"),
         "" if share is None else meter(share, 1.0, f"{share:.0%} of the phase {progress.phase}", "busy"),
         _phases(progress, max(now_ms, progress.at_ms) if silent_s < SILENT_S else progress.at_ms),
@@ -70,14 +70,16 @@ def running_of(connector: Connector) -> Running | None:
     )
 
 
-def _told(progress: RunProgress) -> str:
+def _told(progress: RunProgress, did: str) -> str:
     unit = "files" if progress.phase == "publish" else "records"
     if progress.phase not in ("copy", "publish"):
         return f"The run is in the phase {progress.phase}."
     done = format_count(progress.done)
     what = f"{done} {unit}" if not progress.total else f"{done} of {format_count(progress.total)} {unit}"
     size = sum(task.size_bytes for task in progress.tasks)
-    read = f", {format_bytes(size)} read" if size and progress.phase == "copy" else ""
+    read = f", {format_bytes(size)} {did}" if size and progress.phase == "copy" else ""
+    if progress.phase == "copy" and progress.parts_total:
+        read += f"; {format_count(progress.parts_done)} of {format_count(progress.parts_total)} {progress.parts_what}"
     left_s = _left_s(progress)
     left = f" About {span_of(left_s)} of copying left, at the speed so far." if left_s is not None else ""
     word = "Published" if progress.phase == "publish" else "Copied"

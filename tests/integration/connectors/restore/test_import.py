@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 
 from airflow_connect.runtime.driver.kinds import kind_of
 from tests.support.copies.restore import LOCAL_SOURCE, S3_SOURCE, Restore, stored
-from tests.support.servers.s3_interceptor import S3Interceptor, error
+from tests.support.servers.s3_interceptor import Answer, S3Interceptor, error
 
 pytestmark = pytest.mark.integration
 
@@ -232,6 +234,31 @@ def test_import_from_a_bucket(files: Import, s3: Any, bucket: str) -> None:
     assert [one["n"] for one in values(files)] == [1, 2]
     client.put_object(Bucket=bucket, Key="topics/inbox/a b.json", Body=b'{"n":1}\n{"n":2}')
     assert files.try_run().status == "empty", "the same bytes have the same ETag"
+
+
+def test_objects_whose_keys_end_with_a_slash_are_files_if_they_have_content(
+    files: Import, s3: Any, bucket: Any
+) -> None:
+    client = s3.client()
+    for key, body in (("~", b""), ("inbox/~", b""), ("inbox/a~", b'{"n":1}'), ("other~", b'{"n":2}')):
+        client.put_object(Bucket=bucket, Key=f"topics/{key}", Body=body)
+    files.config |= {
+        "connector.class": S3_SOURCE, "s3.bucket.name": bucket, "s3.region": s3.region,
+        "aws.access.key.id": s3.access_key, "aws.secret.access.key": s3.secret_key,
+    }  # fmt: skip
+
+    # The server of the tests keeps no content under such keys.
+    def with_slash(request: Any, ask: Any) -> Answer:
+        if request.path.endswith("/inbox/a/"):
+            return Answer(206, b'{"n":1}')
+        found = ask()
+        return replace(found, body=re.sub(rb"(~|%7E)</Key>", b"/</Key>", found.body))
+
+    with S3Interceptor(with_slash, upstream=s3.endpoint_url) as server:
+        notes = files.run(**{"store.url": server.url}).notes
+    told = f"No expression of topic.regex.list matches 1 file, and none is read: s3://{bucket}/topics/other/."
+    assert told in notes and not any("hold no record" in note for note in notes)
+    assert [one["n"] for one in values(files)] == [1]
 
 
 def test_files_without_a_record_are_counted(files: Import, folder: Path) -> None:

@@ -15,6 +15,7 @@ from airflow_connect.connectors.restore.backup import Backup, BackupFile, FileNa
 from airflow_connect.connectors.restore.passed import fingerprint, text_of
 from airflow_connect.connectors.restore.plan import chains_left, missing_files
 from airflow_connect.connectors.restore.progress import Progress, partition_of, topic_partition_of
+from airflow_connect.connectors.restore.values.files import ValueBackup, ValueNames
 from airflow_connect.connectors.restore.work import chains_of, divided, task_config
 from airflow_connect.errors import ConfigError, OffsetError
 from airflow_connect.stores.file_system import FoundFile
@@ -92,6 +93,9 @@ def test_files_are_in_the_order_of_numbers_over_all_directories() -> None:
 def test_internal_topic_is_refused() -> None:
     with pytest.raises(ConfigError, match="__consumer_offsets is a topic of Kafka itself"):
         listed(found("__consumer_offsets/partition=0/__consumer_offsets+0+0.parquet"))
+    names = ValueNames(ROOT, "+", [".json"], "tombstone")
+    with pytest.raises(ConfigError, match="__consumer_offsets is a topic of Kafka itself"):
+        ValueBackup.of([found("__consumer_offsets/partition=0/__consumer_offsets+0+0.json")], names, lambda _: True)
 
 
 def left(backup: Backup, progress: Progress | None = None) -> list[Any]:

@@ -66,6 +66,16 @@ def backup_of(folder: Path, files: int = 3, size: int = 10, form: str = "parquet
     return [b"%d" % n for n in range(files * size)]
 
 
+def test_files_that_are_done_are_told_for_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_module, "RECORDS_OF_COLUMNS", 7)
+    backup_of(tmp_path, files=3, size=10)
+    write_file(tmp_path / "topics", [record(0, partition=1)])
+    context = RestoreContext(Committed())
+    task = started(tmp_path, context)
+    done = [context.done for _ in in_columns(task)]
+    assert done == [0, 1, 1, 2, 2, 3, 4]
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_large_files_are_read_by_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     monkeypatch.setattr(opening, "WHOLE_BYTES", 0)

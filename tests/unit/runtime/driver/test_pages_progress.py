@@ -128,6 +128,20 @@ def state_records(run_id: str, phase: str) -> list[tuple[str, bytes]]:
     return [(key.decode(), value) for key, value in records if value is not None]
 
 
+def test_source_that_tells_its_parts_has_a_share(clock: Clock) -> None:
+    told: list[Any] = []
+    pages = PagesProgress(lambda _: None, lambda document: str(told.append(document) or ""), SPEC, 5)
+    pages({"event": "phase", "phase": "copy", "total": 0})
+    pages.expected = (12, "files of 2 partitions")
+    clock.now_s += 4
+    pages({**progress(30), "total": 0, "parts": 3})
+    found = RunProgress.from_json(told[0])
+    assert (found.parts_done, found.parts_total, found.parts_what) == (3, 12, "files of 2 partitions")
+    assert found.share == 3 / 12
+    earlier = {name: value for name, value in told[0].items() if not name.startswith("parts_")}
+    assert RunProgress.from_json(earlier).share is None
+
+
 @pytest.mark.parametrize(
     ("run_id", "phase", "end", "copying", "is_shown"),
     [

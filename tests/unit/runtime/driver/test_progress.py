@@ -135,4 +135,4 @@ def test_sender_keeps_quiet_between_two_reports():
         with pytest.raises(BlockingIOError):
             received.append(ear.recv(1000))
 
-    assert received == [b't\n{"task": 0, "attempt": 0, "records": 0, "bytes": 0}']
+    assert received == [b't\n{"task": 0, "attempt": 0, "records": 0, "bytes": 0, "parts": 0}']

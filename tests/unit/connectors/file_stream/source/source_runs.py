@@ -56,13 +56,18 @@ class Context:
     records_left: int | None = None
     aws: Mapping[str, str] = field(default_factory=dict)
     only_plans: bool = False
+    reader_settings: Mapping[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    done: int = 0
 
     def note(self, sentence: str) -> None:
         self.notes.append(sentence)
 
     def count(self, sentence: str, number: int) -> None:
         self.notes.append(f"{sentence} {number}.")
+
+    def parts_done(self, number: int) -> None:
+        self.done = number
 
     def skip_to(self, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> None:
         self.offset_reader.put(partition, offset)
