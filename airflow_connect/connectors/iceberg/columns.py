@@ -1,0 +1,283 @@
+"""Values in Arrow to the columns of a table: by name, and only exactly.
+
+The original cuts numbers (`intValue`), takes every text but "true" for false, and drops the zone of a text. Here such a
+value does not fit: `Unfit` if no value of a column can, pyarrow's ArrowInvalid if one value of a batch does not.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_connect.errors import DataError
+
+Convert = Callable[[Any], Any]
+"""An array to an array of another type and of the same length; raises ArrowInvalid for a value that does not fit."""
+
+
+class Unfit(DataError):
+    """Values of a type do not fit a column."""
+
+    code = "iceberg.type"
+
+
+class Projection:
+    """From the columns of values to those of a table.
+
+    Attributes:
+        dropped: paths of fields that the table does not have.
+    """
+
+    def __init__(self, source: pa.Schema, target: pa.Schema, *, ignores_case: bool = False) -> None:
+        """Find the columns.
+
+        Raises:
+            Unfit: the type of a field does not fit that of its column, or a required column has no field.
+        """
+        self.dropped: list[str] = []
+        self.target = target
+        self._ignores_case = ignores_case
+        self._convert = self._struct(list(source), list(target), "")
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns of the table.
+
+        Raises:
+            pa.ArrowInvalid: a value does not fit; the message names the column.
+        """
+        return pa.RecordBatch.from_arrays(self._convert(batch.columns, batch.num_rows), schema=self.target)
+
+    def _struct(self, source: list[Any], target: list[Any], path: str) -> Callable[[list[Any], int], list[Any]]:
+        """A function from the members of structs to those of the target, without nulls where one is required."""
+        places = {self._name(field.name): n for n, field in enumerate(source)}
+        wanted = {self._name(field.name) for field in target}
+        self.dropped += [_join(path, field.name) for field in source if self._name(field.name) not in wanted]
+        parts: list[tuple[int, Any, Convert]] = []
+        for field in target:
+            where = _join(path, field.name)
+            place = places.get(self._name(field.name), -1)
+            if place < 0 and not field.nullable:
+                raise Unfit(
+                    f"The column {where} of the table is required, but the values do not have this field.",
+                    suggestion="Make the column optional, or set iceberg.tables.evolve-schema-enabled=true.",
+                )
+            convert = self._of(source[place].type, field.type, where) if place >= 0 else _same
+            parts.append((place, field, _named(convert, where)))
+
+        def convert_members(arrays: list[Any], length: int) -> list[Any]:
+            return [
+                pa.nulls(length, field.type) if place < 0 else convert(arrays[place]) for place, field, convert in parts
+            ]
+
+        return convert_members
+
+    def _name(self, name: str) -> str:
+        return name.lower() if self._ignores_case else name
+
+    def _of(self, source: Any, target: Any, path: str) -> Convert:
+        if pa.types.is_struct(source) and pa.types.is_struct(target):
+            return self._of_struct(source, target, path)
+        if pa.types.is_map(source) and pa.types.is_map(target):
+            key = self._of(source.key_type, target.key_type, f"{path}.key")
+            item = self._of(source.item_type, target.item_type, f"{path}.value")
+            return lambda array: _map(array, target, key, item)
+        if pa.types.is_list(source) and pa.types.is_list(target):
+            element = self._of(source.value_type, target.value_type, f"{path}.element")
+            return lambda array: _list(array, target, element)
+        return _scalar(source, target, path)
+
+    def _of_struct(self, source: Any, target: Any, path: str) -> Convert:
+        members = self._struct(list(source), list(target), path)
+
+        def convert(array: Any) -> Any:
+            # `flatten` puts the nulls of the structs into their members.
+            arrays, mask = array.flatten(), array.is_null() if array.null_count else None
+            made = members(arrays, len(array))
+            for part, field in zip(made, target, strict=True):
+                _check_required(part, field, array)
+            filled = [_without_nulls(part, field) for part, field in zip(made, target, strict=True)]
+            return pa.StructArray.from_arrays(filled, fields=list(target), mask=mask)
+
+        return convert
+
+
+def check_required(batch: pa.RecordBatch) -> None:
+    """Refuse nulls in required columns.
+
+    Raises:
+        pa.ArrowInvalid: names the column.
+    """
+    for column, field in zip(batch.columns, batch.schema, strict=True):
+        if column.null_count and not field.nullable:
+            raise pa.ArrowInvalid(f"the column {field.name} is required, but a value is null")
+
+
+def _check_required(part: Any, field: Any, structs: Any) -> None:
+    if not field.nullable and part.null_count > structs.null_count:
+        raise pa.ArrowInvalid(f"the column {field.name} is required, but a value is null")
+
+
+def _without_nulls(part: Any, field: Any) -> Any:
+    """A required member where only whole structs are null: Parquet needs a value there, and does not write it."""
+    if field.nullable or not part.null_count:
+        return part
+    any_value = pa.array([_any_value(field.type)], field.type)
+    places = np.where(part.is_valid().to_numpy(zero_copy_only=False), np.arange(len(part)), len(part))
+    return pa.concat_arrays([part, any_value]).take(pa.array(places))
+
+
+def _any_value(kind: Any) -> Any:
+    if pa.types.is_struct(kind):
+        return {field.name: _any_value(field.type) for field in kind}
+    if pa.types.is_nested(kind):
+        return []
+    if pa.types.is_string(kind):
+        return ""
+    if kind == pa.uuid():
+        return bytes(16)
+    if pa.types.is_fixed_size_binary(kind):
+        return bytes(kind.byte_width)
+    return b"" if pa.types.is_binary(kind) else pa.scalar(0).cast(pa.int32()).cast(kind).as_py()
+
+
+def _map(array: Any, target: Any, key: Convert, item: Convert) -> Any:
+    offsets, keys, items = _entries(array)
+    values = item(items)
+    if values.null_count and not target.item_field.nullable:
+        raise pa.ArrowInvalid("a value of a map is null, but values are required")
+    mask = array.is_null() if array.null_count else None
+    return pa.MapArray.from_arrays(offsets, key(keys), values, target, mask=mask)
+
+
+def _entries(array: Any) -> tuple[Any, Any, Any]:
+    """Offsets from 0, keys and values of maps; null maps have none."""
+    packed = array.take(pa.array(np.arange(len(array))))  # Without entries that belong to none of them.
+    start, stop = packed.offsets[0].as_py(), packed.offsets[-1].as_py()
+    return pc.subtract(packed.offsets, start), packed.keys[start:stop], packed.items[start:stop]
+
+
+def _list(array: Any, target: Any, element: Convert) -> Any:
+    from airflow_connect.formats.columnar.arrow_columns import list_offsets
+
+    values = element(array.flatten())
+    if values.null_count and not target.value_field.nullable:
+        raise pa.ArrowInvalid("an element of a list is null, but elements are required")
+    mask = array.is_null() if array.null_count else None
+    return pa.ListArray.from_arrays(list_offsets(array), values, target, mask=mask)
+
+
+def _scalar(source: Any, target: Any, path: str) -> Convert:
+    kinds = pa.types
+    if source == target:
+        return _same
+    if kinds.is_string(source):
+        return _from_text(source, target, path)
+    if kinds.is_integer(source) and (kinds.is_integer(target) or kinds.is_floating(target) or kinds.is_decimal(target)):
+        return _cast(target)
+    if kinds.is_floating(source) and kinds.is_integer(target):
+        return _cast(target)
+    if kinds.is_floating(source) and kinds.is_floating(target):
+        return _cast(target) if target.bit_width >= source.bit_width else _narrowed_float
+    if kinds.is_decimal(source) and kinds.is_decimal(target):
+        return _cast(target)
+    if kinds.is_timestamp(source) and kinds.is_timestamp(target):
+        return _cast(target)  # An instant, in a column without a zone, is the time in UTC.
+    if kinds.is_time(source) and kinds.is_time(target):
+        return _cast(target)
+    if kinds.is_integer(source) and kinds.is_timestamp(target):
+        return lambda array: array.cast(pa.int64()).cast(pa.timestamp("ms", "UTC")).cast(target)
+    if kinds.is_integer(source) and kinds.is_date(target):
+        return lambda array: array.cast(pa.int32()).cast(target)
+    if kinds.is_integer(source) and kinds.is_time(target):
+        return lambda array: array.cast(pa.int32()).cast(pa.time32("ms")).cast(target)
+    if (kinds.is_integer(source) or kinds.is_boolean(source)) and kinds.is_string(target):
+        return _cast(target)
+    if kinds.is_binary(source) and kinds.is_fixed_size_binary(target):
+        return _cast(target)
+    raise _unfit(source, target, path)
+
+
+def _from_text(source: Any, target: Any, path: str) -> Convert:
+    kinds = pa.types
+    if target == pa.uuid():
+        return _each(lambda text: UUID(text).bytes, pa.binary(16), lambda array: pa.ExtensionArray.from_storage(target, array))
+    if kinds.is_boolean(target):
+        return _each(lambda text: {"true": True, "false": False}[text.lower()], target)
+    if kinds.is_binary(target) or kinds.is_fixed_size_binary(target):
+        return _each(lambda text: base64.b64decode(text, validate=True), target)
+    if kinds.is_timestamp(target):
+        return _instants if target.tz else _cast(target)
+    if kinds.is_integer(target) or kinds.is_floating(target) or kinds.is_decimal(target):
+        return _cast(target)
+    if kinds.is_date(target) or kinds.is_time(target):
+        return _cast(target)
+    raise _unfit(source, target, path)
+
+
+def _instants(array: Any) -> Any:
+    """ISO 8601; without a zone it is UTC, as in the original."""
+    target = pa.timestamp("us", "UTC")
+    try:
+        return array.cast(target)
+    except pa.ArrowInvalid:
+        return pc.assume_timezone(array.cast(pa.timestamp("us")), "UTC")
+
+
+def _narrowed_float(array: Any) -> Any:
+    made = array.cast(pa.float32())
+    is_same = pc.or_kleene(pc.equal(made.cast(pa.float64()), array), pc.is_nan(array))
+    if not pc.all(is_same.fill_null(True)).as_py():
+        raise pa.ArrowInvalid("a double has more digits than a float")
+    return made
+
+
+def _each(convert: Callable[[str], Any], storage: Any, wrap: Convert | None = None) -> Convert:
+    def convert_all(array: Any) -> Any:
+        try:
+            made = pa.array([None if text is None else convert(text) for text in array.to_pylist()], storage)
+        except (ValueError, KeyError, binascii.Error) as error:
+            raise pa.ArrowInvalid("a text cannot be read as a value of the column") from error
+        return made if wrap is None else wrap(made)
+
+    return convert_all
+
+
+def _cast(target: Any) -> Convert:
+    return lambda array: array.cast(target)
+
+
+def _same(array: Any) -> Any:
+    return array
+
+
+def _named(convert: Convert, path: str) -> Convert:
+    if convert is _same:
+        return convert
+
+    def named(array: Any) -> Any:
+        try:
+            return convert(array)
+        except pa.ArrowException as error:
+            if str(error).startswith("the column "):
+                raise
+            raise pa.ArrowInvalid(f"the column {path} cannot hold a value of this field") from error
+
+    return named
+
+
+def _unfit(source: Any, target: Any, path: str) -> Unfit:
+    return Unfit(
+        f"The column {path} has the type {target}, and the values have {source}, which does not become it.",
+        suggestion="Convert the field with a transformation (Cast, TimestampConverter), or change the table.",
+    )
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
