@@ -16,6 +16,7 @@ from airflow_connect.errors import (
     UnavailableError,
     missing_package,
 )
+from airflow_connect.retrying import Backoff, Jitter, Retry
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S, READ_TIMEOUT_S = 10.0, 60.0
 _CLASSES = {"RESTCatalog": "rest", "JdbcCatalog": "sql", "GlueCatalog": "glue"}
 _TYPES = {"rest": "rest", "sql": "sql", "jdbc": "sql", "glue": "glue"}
-_RENAMED = {"client.region": "s3.region", "s3.path-style-access": ""}
+_OWN_CLASS = "py-catalog-impl"
+"""A class of pyiceberg's `Catalog`, by its dotted path; what it can do is its own affair."""
 _JAVA_ONLY = ("io-impl", "s3.path-style-access", "jdbc.user", "jdbc.password", "catalog-impl", "type")
 _DEFAULTS = {"s3.connect-timeout": str(CONNECT_TIMEOUT_S), "s3.request-timeout": str(READ_TIMEOUT_S)}
 _AWS = {"access_key_id": "s3.access-key-id", "secret_access_key": "s3.secret-access-key",
@@ -43,6 +45,8 @@ def catalog_settings(config: IcebergConfig, aws: Mapping[str, str]) -> dict[str,
         ConfigError: the kind of catalog is not supported, or its address is missing.
     """
     given = config.catalog_properties
+    if _OWN_CLASS in given:
+        return {**_DEFAULTS, **given}
     kind = _kind(given)
     if kind != "glue" and not given.get("uri"):
         raise ConfigError(
@@ -75,10 +79,19 @@ def open_catalog(config: IcebergConfig, aws: Mapping[str, str]) -> Catalog:
         raise missing_package(
             "pyiceberg", "iceberg", purpose="The Iceberg sink", where="where the driver and executors run"
         ) from None
-    with translated(f"opening the catalog {config.catalog}"):
-        catalog = load_catalog(config.catalog, **catalog_settings(config, aws))
-    _limit_waiting(catalog)
-    return catalog
+    settings, retry = catalog_settings(config, aws), Retry(Backoff(0.2, longest_s=1.0, jitter=Jitter.HALF), retries=4)
+    doing = f"opening the catalog {config.catalog}"
+    while True:
+        try:
+            catalog = load_catalog(config.catalog, **settings)
+        except Exception as error:
+            # Several tasks that open an empty database make its tables at the same time, and one is faster.
+            found = translate(error, doing)
+            if not found.retriable or not retry.pause():
+                raise found from error
+            continue
+        _limit_waiting(catalog)
+        return catalog
 
 
 def close_catalog(catalog: Catalog) -> None:
@@ -154,7 +167,9 @@ def _kind(given: Mapping[str, str]) -> str:
     refused = class_name or kind
     what = f"Catalogs of the kind {refused!r} are not supported." if refused else "The kind of the catalog is missing."
     if kind.lower() == "hive":
-        what = "Hive's metastore is not supported as a catalog: a writer whose lock has ended overwrites another's commit."
+        what = (
+            "Hive's metastore is not supported as a catalog: a writer whose lock has ended overwrites another's commit."
+        )
     raise ConfigError(
         what,
         code="config.value",

@@ -1,7 +1,7 @@
 """Values in Arrow to the columns of a table: by name, and only exactly.
 
 The original cuts numbers (`intValue`), takes every text but "true" for false, and drops the zone of a text. Here such a
-value does not fit: `Unfit` if no value of a column can, pyarrow's ArrowInvalid if one value of a batch does not.
+value does not fit: `UnfitError` if no value of a column can, pyarrow's ArrowInvalid if one value of a batch does not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Convert = Callable[[Any], Any]
 """An array to an array of another type and of the same length; raises ArrowInvalid for a value that does not fit."""
 
 
-class Unfit(DataError):
+class UnfitError(DataError):
     """Values of a type do not fit a column."""
 
     code = "iceberg.type"
@@ -39,7 +39,7 @@ class Projection:
         """Find the columns.
 
         Raises:
-            Unfit: the type of a field does not fit that of its column, or a required column has no field.
+            UnfitError: the type of a field does not fit that of its column, or a required column has no field.
         """
         self.dropped: list[str] = []
         self.target = target
@@ -64,7 +64,7 @@ class Projection:
             where = _join(path, field.name)
             place = places.get(self._name(field.name), -1)
             if place < 0 and not field.nullable:
-                raise Unfit(
+                raise UnfitError(
                     f"The column {where} of the table is required, but the values do not have this field.",
                     suggestion="Make the column optional, or set iceberg.tables.evolve-schema-enabled=true.",
                 )
@@ -174,40 +174,57 @@ def _list(array: Any, target: Any, element: Convert) -> Any:
 
 
 def _scalar(source: Any, target: Any, path: str) -> Convert:
-    kinds = pa.types
     if source == target:
         return _same
-    if kinds.is_string(source):
+    if pa.types.is_string(source):
         return _from_text(source, target, path)
-    if kinds.is_integer(source) and (kinds.is_integer(target) or kinds.is_floating(target) or kinds.is_decimal(target)):
-        return _cast(target)
-    if kinds.is_floating(source) and kinds.is_integer(target):
-        return _cast(target)
+    found = _from_number(source, target) or _from_time_or_bytes(source, target)
+    if found is None:
+        raise _unfit(source, target, path)
+    return found
+
+
+def _from_number(source: Any, target: Any) -> Convert | None:
+    kinds = pa.types
+    if kinds.is_integer(source):
+        return _from_integer(target)
+    if kinds.is_boolean(source):
+        return _cast(target) if kinds.is_string(target) else None
     if kinds.is_floating(source) and kinds.is_floating(target):
         return _cast(target) if target.bit_width >= source.bit_width else _narrowed_float
-    if kinds.is_decimal(source) and kinds.is_decimal(target):
+    if kinds.is_floating(source):
+        return _cast(target) if kinds.is_integer(target) else None
+    return _cast(target) if kinds.is_decimal(source) and kinds.is_decimal(target) else None
+
+
+def _from_integer(target: Any) -> Convert | None:
+    """Numbers, and numbers that are days or milliseconds."""
+    kinds = pa.types
+    if kinds.is_integer(target) or kinds.is_floating(target) or kinds.is_decimal(target) or kinds.is_string(target):
         return _cast(target)
+    if kinds.is_timestamp(target):
+        return lambda array: array.cast(pa.int64()).cast(pa.timestamp("ms", "UTC")).cast(target)
+    if kinds.is_date(target):
+        return lambda array: array.cast(pa.int32()).cast(target)
+    if kinds.is_time(target):
+        return lambda array: array.cast(pa.int32()).cast(pa.time32("ms")).cast(target)
+    return None
+
+
+def _from_time_or_bytes(source: Any, target: Any) -> Convert | None:
+    kinds = pa.types
     if kinds.is_timestamp(source) and kinds.is_timestamp(target):
         return _cast(target)  # An instant, in a column without a zone, is the time in UTC.
-    if kinds.is_time(source) and kinds.is_time(target):
-        return _cast(target)
-    if kinds.is_integer(source) and kinds.is_timestamp(target):
-        return lambda array: array.cast(pa.int64()).cast(pa.timestamp("ms", "UTC")).cast(target)
-    if kinds.is_integer(source) and kinds.is_date(target):
-        return lambda array: array.cast(pa.int32()).cast(target)
-    if kinds.is_integer(source) and kinds.is_time(target):
-        return lambda array: array.cast(pa.int32()).cast(pa.time32("ms")).cast(target)
-    if (kinds.is_integer(source) or kinds.is_boolean(source)) and kinds.is_string(target):
-        return _cast(target)
-    if kinds.is_binary(source) and kinds.is_fixed_size_binary(target):
-        return _cast(target)
-    raise _unfit(source, target, path)
+    is_plain = kinds.is_time(source) and kinds.is_time(target)
+    return _cast(target) if is_plain or (kinds.is_binary(source) and kinds.is_fixed_size_binary(target)) else None
 
 
 def _from_text(source: Any, target: Any, path: str) -> Convert:
     kinds = pa.types
     if target == pa.uuid():
-        return _each(lambda text: UUID(text).bytes, pa.binary(16), lambda array: pa.ExtensionArray.from_storage(target, array))
+        return _each(
+            lambda text: UUID(text).bytes, pa.binary(16), lambda array: pa.ExtensionArray.from_storage(target, array)
+        )
     if kinds.is_boolean(target):
         return _each(lambda text: {"true": True, "false": False}[text.lower()], target)
     if kinds.is_binary(target) or kinds.is_fixed_size_binary(target):
@@ -272,8 +289,8 @@ def _named(convert: Convert, path: str) -> Convert:
     return named
 
 
-def _unfit(source: Any, target: Any, path: str) -> Unfit:
-    return Unfit(
+def _unfit(source: Any, target: Any, path: str) -> UnfitError:
+    return UnfitError(
         f"The column {path} has the type {target}, and the values have {source}, which does not become it.",
         suggestion="Convert the field with a transformation (Cast, TimestampConverter), or change the table.",
     )

@@ -230,7 +230,10 @@ def statistics(footer: Any, schema: Schema, properties: Mapping[str, str]) -> di
     if len(plan) > _COLUMNS_WITH_STATISTICS and "write.metadata.metrics.default" not in properties:
         none = MetricsMode(MetricModeTypes.NONE)
         for number, (field_id, one) in enumerate(plan.items()):
-            if number >= _COLUMNS_WITH_STATISTICS and f"write.metadata.metrics.column.{one.column_name}" not in properties:
+            if (
+                number >= _COLUMNS_WITH_STATISTICS
+                and f"write.metadata.metrics.column.{one.column_name}" not in properties
+            ):
                 plan[field_id] = replace(one, mode=none)
     found = data_file_statistics_from_parquet_metadata(footer, plan, parquet_path_to_id_mapping(schema))
     plain: dict[str, Any] = found.to_serialized_dict()

@@ -1,6 +1,6 @@
 """A schema for values that have none: from all values of a batch.
 
-The rule: texts, true and false are what they are; whole numbers are of 64 bits, all others are doubles, and so are whole
+The rule: texts, true and false are what they are; whole numbers have 64 bits, all others are doubles, and so are whole
 numbers beside doubles; objects are structs, with every field that one of them has; lists have the type of all their
 elements. A field that is null everywhere, and an empty list, have no type, so they have no column yet. A field is
 required if every value has it; tables that are created or changed have optional columns all the same.
@@ -17,7 +17,13 @@ from airflow_connect.api.schema import Schema, Type, array, struct
 from airflow_connect.errors import DataError
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
-_PLAIN: dict[type, Type] = {bool: Type.BOOLEAN, int: Type.INT64, float: Type.FLOAT64, str: Type.STRING, bytes: Type.BYTES}
+_PLAIN: dict[type, Type] = {
+    bool: Type.BOOLEAN,
+    int: Type.INT64,
+    float: Type.FLOAT64,
+    str: Type.STRING,
+    bytes: Type.BYTES,
+}
 
 
 def inferred_schema(values: Sequence[Any]) -> Schema:

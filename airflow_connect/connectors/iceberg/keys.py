@@ -32,8 +32,8 @@ class IcebergKeys(TypedConfig):
     tables = _TABLES.high.words(
         "iceberg.tables",
         None,
-        "The tables, with commas: namespace and name with a dot between them. Without `iceberg.tables.route-field`, each"
-        " record goes to every one of them.",
+        "The tables, with commas: namespace and name with a dot between them. Without `iceberg.tables.route-field`,"
+        " each record goes to every one of them.",
     )
     is_dynamic = _TABLES.medium.boolean(
         "iceberg.tables.dynamic-enabled",
@@ -99,8 +99,8 @@ class IcebergKeys(TypedConfig):
     commit_timeout_ms = _CATALOG.medium.integer(
         "iceberg.control.commit.timeout-ms",
         30_000,
-        "How long the commit of a table is tried again, in milliseconds, if the catalog does not answer or others commit"
-        " at the same time. Then the run fails, and the next one commits.",
+        "How long the commit of a table is tried again, in milliseconds, if the catalog does not answer or others"
+        " commit at the same time. Then the run fails, and the next one commits.",
     )
     commit_threads = _CATALOG.medium.integer(
         "iceberg.control.commit.threads", 4, "How many tables are committed at the same time."
@@ -130,7 +130,10 @@ class IcebergKeys(TypedConfig):
         "iceberg.coordinator.transactional.prefix", None, "Transactions of the coordinator.", ignored=_ONE_COMMIT
     )
     keep_alive_ms = _OTHER.low.long(
-        "iceberg.coordinator-executor-keep-alive-timeout-ms", 120_000, "Threads of the coordinator.", ignored=_ONE_COMMIT
+        "iceberg.coordinator-executor-keep-alive-timeout-ms",
+        120_000,
+        "Threads of the coordinator.",
+        ignored=_ONE_COMMIT,
     )
     hadoop_conf = _OTHER.low.text(
         "iceberg.hadoop-conf-dir",

@@ -125,7 +125,9 @@ class OpenTable:
         check_required(made)
         return made, projection.dropped
 
-    def write(self, batch: pa.RecordBatch, offsets: Any, place: Callable[[tuple[str | None, ...]], Place]) -> Iterator[StagedFile]:
+    def write(
+        self, batch: pa.RecordBatch, offsets: Any, place: Callable[[tuple[str | None, ...]], Place]
+    ) -> Iterator[StagedFile]:
         """Add rows to the files of their partitions; returns files that were finished because they are full.
 
         Args:
@@ -236,8 +238,6 @@ class OpenTables:
             raise
 
     def _created(self, name: str, schema: Schema, *, is_inferred: bool) -> Table:
-        from pyiceberg.exceptions import TableAlreadyExistsError
-
         made = new_schema(name, schema, self._config, is_inferred=is_inferred)
         properties = dict(self._config.create_properties)
         if properties.setdefault("format-version", str(FORMAT_VERSION)) != str(FORMAT_VERSION):
@@ -249,12 +249,19 @@ class OpenTables:
             )
         settings = self._config.settings_of(name)
         spec = partition_spec(parse_partitioning(settings.partition_by, f"{TABLE}{name}.partition-by"), made)
-        with translated(f"creating table {name}"):
+        retry = Retry(_BACKOFF, within_s=self._config.commit_timeout_ms / 1000)
+        while True:
             try:
                 self._catalog.create_namespace_if_not_exists(name.rpartition(".")[0])
                 created = self._catalog.create_table(name, made, partition_spec=spec, properties=properties)
-            except TableAlreadyExistsError:  # Another task was faster.
-                return load_table(self._catalog, name)
+                break
+            except Exception as error:
+                # Another task may have been faster, also with the namespace.
+                if (found := self._loaded(name)) is not None:
+                    return found
+                problem = translate(error, f"creating table {name}")
+                if not problem.retriable or not retry.pause():
+                    raise problem from error
         self.created.append(name)
         return created
 
@@ -282,7 +289,8 @@ def new_schema(name: str, schema: Schema, config: IcebergConfig, *, is_inferred:
         )
     # Identifier fields are required (Iceberg specification, "Identifier Field IDs").
     made = [
-        NestedField(f.field_id, f.name, f.field_type, required=f.required or f.name in wanted, doc=f.doc) for f in fields
+        NestedField(f.field_id, f.name, f.field_type, required=f.required or f.name in wanted, doc=f.doc)
+        for f in fields
     ]
     return IcebergSchema(*made, identifier_field_ids=[f.field_id for f in made if f.name in wanted])
 

@@ -156,9 +156,7 @@ class Partitioner:
             codes = codes * max(1, len(one.dictionary)) + one.indices.to_numpy()
         found, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
         for group, row in enumerate(first):
-            values = tuple(
-                _as_text(column[int(row)], kind) for column, kind in zip(columns, self._types, strict=True)
-            )
+            values = tuple(_as_text(column[int(row)], kind) for column, kind in zip(columns, self._types, strict=True))
             yield values, None if len(found) == 1 else np.flatnonzero(inverse == group)
 
     def _transformed(self, batch: pa.RecordBatch, path: tuple[str, ...], transform: Any) -> Any:

@@ -44,14 +44,16 @@ class IcebergPublisher:
 
     possible_duplicates = False
 
-    def __init__(self, connector: str, config: IcebergConfig, open_catalog: Callable[[], Catalog], *, keeps: bool) -> None:
+    def __init__(
+        self, connector: str, config: IcebergConfig, open_catalog: Callable[[], Catalog], *, keeps: bool
+    ) -> None:
         """Opens nothing yet.
 
         Args:
             connector: its name.
             config: of the sink.
             open_catalog: opens the catalog.
-            keeps: never delete a staged file, because no manifest in Kafka says which commits may still be on their way.
+            keeps: never delete a staged file: no manifest in Kafka says which commits may still be on their way.
         """
         self._connector, self._config, self._keeps = connector, config, keeps
         self._open_catalog = open_catalog
@@ -149,9 +151,10 @@ class IcebergPublisher:
         tables = by_table(files)
         commits = {name: commit_of(name, own) for name, own in tables.items()}
         missing = self._missing(tables, commits)
+        run_id = next(iter(commits.values()))["run"]
         if missing and len(missing) == len(tables):
             raise NothingPublishedError(
-                f"Nothing of run {next(iter(commits.values()))['run']} can be committed: {'; '.join(missing.values())}.",
+                f"Run {run_id} was to commit {plural(len(tables), 'table')}, but {' and '.join(missing.values())}.",
                 suggestion="Its manifest is closed without its offsets, and its records are copied again.",
             )
         outcomes: dict[str, Outcome] = {file.key: Outcome.LOST for name in missing for file in tables[name]}
@@ -250,13 +253,12 @@ class IcebergPublisher:
         head = table.metadata.snapshot_by_name(branch)
         new = snapshots.new_snapshot(table, branch, chosen, commit["manifests"], commit["summary"], commit["schema"])
         chain = Chain.of(table.properties, self._connector, branch).after(commit["run"])
-        requirements = (
-            AssertTableUUID(uuid=table.metadata.table_uuid),
-            AssertRefSnapshotId(ref=branch, snapshot_id=head.snapshot_id if head else None),
-        )
+        expected: dict[str, Any] = {"ref": branch, "snapshot_id": head.snapshot_id if head else None}
+        moved: dict[str, Any] = {"snapshot_id": chosen, "ref_name": branch, "type": SnapshotRefType.BRANCH}
+        requirements = (AssertTableUUID(uuid=table.metadata.table_uuid), AssertRefSnapshotId(**expected))
         updates = (
             AddSnapshotUpdate(snapshot=new),
-            SetSnapshotRefUpdate(snapshot_id=chosen, ref_name=branch, type=SnapshotRefType.BRANCH),
+            SetSnapshotRefUpdate(**moved),
             SetPropertiesUpdate(updates={property_name(self._connector, branch): chain}),
         )
         self._catalog.commit_table(table, requirements, updates)
@@ -385,4 +387,3 @@ def _unpublished(error: Exception, commit: Mapping[str, Any]) -> ConnectError:
         code="iceberg.not_committed",
         suggestion="Nothing is lost: the next run looks whether the commit has landed, and commits otherwise.",
     )
-

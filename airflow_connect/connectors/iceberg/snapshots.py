@@ -68,7 +68,7 @@ def write_manifests(table: Table, staged: Sequence[StagedFile], snapshot_id: int
         own = [data_file(file, table) for file in staged if file.token["spec"] == spec_id]
         path = table.location_provider().new_metadata_location(f"ac-{run_id}-{spec_id}-{uuid.uuid4()}.avro")
         output, spec = table.io.new_output(path), table.specs()[spec_id]
-        with write_manifest(_VERSION, spec, table.schema(), output, snapshot_id, "gzip") as writer:
+        with write_manifest(_VERSION, spec, table.schema(), output, snapshot_id, "deflate") as writer:
             for file in own:
                 writer.add(
                     ManifestEntry.from_args(
@@ -158,18 +158,21 @@ def new_snapshot(
 
     head = table.metadata.snapshot_by_name(branch)
     parent, sequence = head.snapshot_id if head else None, table.metadata.next_sequence_number()
-    existing = [one for one in head.manifests(table.io) if one.has_added_files() or one.has_existing_files()] if head else []
+    existing = (
+        [one for one in head.manifests(table.io) if one.has_added_files() or one.has_existing_files()] if head else []
+    )
     path = table.location_provider().new_metadata_location(f"snap-{snapshot_id}-{uuid.uuid4()}.avro")
-    with write_manifest_list(_VERSION, table.io.new_output(path), snapshot_id, parent, sequence, "gzip") as writer:
+    with write_manifest_list(_VERSION, table.io.new_output(path), snapshot_id, parent, sequence, "deflate") as writer:
         writer.add_manifests([*manifest_files(manifests, snapshot_id), *existing])
     counted = update_snapshot_summaries(
         Summary(operation=Operation.APPEND, **summary), previous_summary=head.summary if head else None
     )
-    return Snapshot(
-        snapshot_id=snapshot_id,
-        parent_snapshot_id=parent,
-        manifest_list=path,
-        sequence_number=sequence,
-        summary=counted,
-        schema_id=schema_id,
-    )
+    members: dict[str, Any] = {
+        "snapshot_id": snapshot_id,
+        "parent_snapshot_id": parent,
+        "manifest_list": path,
+        "sequence_number": sequence,
+        "summary": counted,
+        "schema_id": schema_id,
+    }
+    return Snapshot(**members)

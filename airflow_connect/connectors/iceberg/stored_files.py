@@ -65,8 +65,8 @@ class StoredFiles:
             runs.setdefault(_run_of(path), []).append(path)
         for run_id, own in runs.items():
             used = self._used_by(run_id, chains, snapshot_id)
-            for path in () if used is None else own:
-                if path in used or ():
+            for path in own:
+                if used is None or path in used:
                     continue
                 with translated(f"deleting {path}"):
                     if self._table.io.new_input(path).exists():
@@ -88,7 +88,9 @@ class StoredFiles:
                 with translated(f"reading the snapshot {chosen} of {self._name}"):
                     for manifest in found.manifests(self._table.io):
                         if manifest.added_snapshot_id == chosen:
-                            used |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(self._table.io)}
+                            used |= {
+                                entry.data_file.file_path for entry in manifest.fetch_manifest_entry(self._table.io)
+                            }
             elif run_id in chain.runs:
                 return None
         return used

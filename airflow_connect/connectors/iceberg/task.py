@@ -110,7 +110,9 @@ class IcebergSinkTask(SinkTask):
         schema = first.value_schema or inferred_schema(values)
         batch = self._values_of(schema).batch(values)
         offsets = np.array([record.offset for record in records], dtype=np.int64)
-        given = Given(schema, batch, offsets, destinations, (first.original_topic, first.original_partition), is_inferred)
+        given = Given(
+            schema, batch, offsets, destinations, (first.original_topic, first.original_partition), is_inferred
+        )
         self._write([given])
         return [record for record, names in zip(records, destinations, strict=False) if not names]
 
@@ -314,6 +316,7 @@ class Given:
 
 
 def _belong_together(first: SinkRecord, other: SinkRecord) -> bool:
-    return (
-        first.value_schema is other.value_schema or first.value_schema == other.value_schema
-    ) and (first.original_topic, first.original_partition) == (other.original_topic, other.original_partition)
+    return (first.value_schema is other.value_schema or first.value_schema == other.value_schema) and (
+        first.original_topic,
+        first.original_partition,
+    ) == (other.original_topic, other.original_partition)

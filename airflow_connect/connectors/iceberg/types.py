@@ -87,7 +87,8 @@ class ValueMapping(ArrowMapping):
         if schema.type is not Type.MAP or not schema.key_schema or not schema.value_schema:
             return super()._type(schema, path)
         key: Any = pa.field("key", self._type(schema.key_schema, f"{path} (a map key)"), nullable=False)
-        return pa.map_(key, self._field("value", schema.value_schema, f"{path}{{}}"))
+        value: Any = self._field("value", schema.value_schema, f"{path}{{}}")
+        return pa.map_(key, value)
 
 
 def iceberg_type(schema: Schema, path: str, *, all_optional: bool) -> IcebergType:
@@ -149,7 +150,10 @@ def all_optional(kind: IcebergType) -> IcebergType:
     """The same type with optional parts."""
     if isinstance(kind, StructType):
         return StructType(
-            *(NestedField(f.field_id, f.name, all_optional(f.field_type), required=False, doc=f.doc) for f in kind.fields)
+            *(
+                NestedField(f.field_id, f.name, all_optional(f.field_type), required=False, doc=f.doc)
+                for f in kind.fields
+            )
         )
     if isinstance(kind, ListType):
         return ListType(kind.element_id, all_optional(kind.element_type), False)

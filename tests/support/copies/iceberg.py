@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import uuid
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,7 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 
 from tests.support.copies.s3 import Sink
+from tests.support.faulty_catalog import FOREIGN
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -64,11 +67,33 @@ class IcebergSink(Sink):
         except NoSuchTableError:
             return None
 
-    def values(self) -> list[Any]:
+    def rows(self) -> list[dict[str, Any]]:
         """Every row, without columns that are null."""
         table = self.table()
         rows = [] if table is None else table.scan().to_arrow().to_pylist()
         return [{name: value for name, value in row.items() if value is not None} for row in rows]
+
+    def values(self) -> list[Any]:
+        """The rows that no other writer has appended."""
+        return [row for row in self.rows() if row.get("n") != FOREIGN]
+
+    def identities(self) -> dict[str, tuple[str, str]]:
+        """Every visible data file: none vanishes, and none changes."""
+        return {path: (str(Path(path).stat().st_size), str(Path(path).stat().st_mtime_ns)) for path in self.keys()}
+
+    def settings_for_pieces(self, piece_bytes: int) -> dict[str, str]:
+        """Files of the rounds with large records end at this size."""
+        prefix = "iceberg_tables_write-props_write"
+        row_group = f"{prefix}_parquet_row-group-size-bytes"
+        return {f"{prefix}_target-file-size-bytes": str(piece_bytes), row_group: str(piece_bytes // 5)}
+
+    def most_pieces(self) -> int:
+        """How many files a partition of the topic has at most."""
+        return max(Counter(Path(path).name.rsplit("-", 5)[0] for path in self.keys()).values())
+
+    def remove_all(self) -> None:
+        """Delete the whole warehouse."""
+        shutil.rmtree(Path(self.bucket, "warehouse"))
 
     def keys(self) -> list[str]:
         """Paths of the data files of the table."""
@@ -83,7 +108,8 @@ class IcebergSink(Sink):
         return sorted(written - set(self.keys()))
 
 
-def iceberg_sink(kafka: Any, root: Path, topic: str, **config: str) -> IcebergSink:
+def iceberg_sink(kafka: Any, root: Path, topic: str, **config: str | None) -> IcebergSink:
     """A connector that writes tables below `root`; `_` in a key stands for `.`."""
     settings = {key.replace("_", "."): value for key, value in config.items()}
+    root.mkdir(exist_ok=True)
     return IcebergSink(kafka, None, str(root), f"sink-{uuid.uuid4().hex[:8]}", topic, settings)  # type: ignore[arg-type]
