@@ -52,6 +52,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "connectors/local-sink",
         "connectors/file-stream-sink",
         "connectors/jdbc-sink",
+        "connectors/iceberg-sink",
         "connectors/search-sink",
         "connectors/file-source",
         "connectors/jdbc-source",

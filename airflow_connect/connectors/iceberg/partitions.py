@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
 
-_OUTSIDE_COMMA = re.compile(r",(?![^()]*\))")
 _CALL = re.compile(r"(\w+)\((.*)\)")
 _PLAIN = {"year": "year", "years": "year", "month": "month", "months": "month", "day": "day", "days": "day",
           "date": "day", "hour": "hour", "hours": "hour", "date_hour": "hour"}  # fmt: skip
@@ -51,8 +50,19 @@ def parse_partitioning(text: str, key: str) -> tuple[PartitionColumn, ...]:
     Raises:
         ConfigError: names the part that cannot be read.
     """
-    parts = (part.strip() for part in _OUTSIDE_COMMA.split(text)) if text.strip() else ()
-    return tuple(_parsed(part, key) for part in parts)
+    return tuple(_parsed(part.strip(), key) for part in _parts(text)) if text.strip() else ()
+
+
+def _parts(text: str) -> list[str]:
+    """The text between commas that are in no parentheses."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
 
 
 def _parsed(part: str, key: str) -> PartitionColumn:

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.connectors.iceberg.data_files import run_folder
 from airflow_connect.connectors.iceberg.partitions import partition_values
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def write_manifests(table: Table, staged: Sequence[StagedFile], snapshot_id: int
     made = []
     for spec_id in sorted({file.token["spec"] for file in staged}):
         own = [data_file(file, table) for file in staged if file.token["spec"] == spec_id]
-        path = table.location_provider().new_metadata_location(f"ac-{run_id}-{spec_id}-{uuid.uuid4()}.avro")
+        path = table.location_provider().new_metadata_location(f"{run_folder(run_id)}/{spec_id}-{uuid.uuid4()}.avro")
         output, spec = table.io.new_output(path), table.specs()[spec_id]
         with write_manifest(_VERSION, spec, table.schema(), output, snapshot_id, "deflate") as writer:
             for file in own:
@@ -151,6 +152,7 @@ def new_snapshot(
     manifests: Sequence[Mapping[str, Any]],
     summary: Mapping[str, str],
     schema_id: int,
+    run_id: str,
 ) -> Snapshot:
     """Write the list of manifests for the branch as it is now; returns the snapshot that a commit adds."""
     from pyiceberg.manifest import write_manifest_list
@@ -161,7 +163,9 @@ def new_snapshot(
     existing = (
         [one for one in head.manifests(table.io) if one.has_added_files() or one.has_existing_files()] if head else []
     )
-    path = table.location_provider().new_metadata_location(f"snap-{snapshot_id}-{uuid.uuid4()}.avro")
+    path = table.location_provider().new_metadata_location(
+        f"{run_folder(run_id)}/snap-{snapshot_id}-{uuid.uuid4()}.avro"
+    )
     with write_manifest_list(_VERSION, table.io.new_output(path), snapshot_id, parent, sequence, "deflate") as writer:
         writer.add_manifests([*manifest_files(manifests, snapshot_id), *existing])
     counted = update_snapshot_summaries(

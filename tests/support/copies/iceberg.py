@@ -85,7 +85,7 @@ class IcebergSink(Sink):
         """Files of the rounds with large records end at this size."""
         prefix = "iceberg_tables_write-props_write"
         row_group = f"{prefix}_parquet_row-group-size-bytes"
-        return {f"{prefix}_target-file-size-bytes": str(piece_bytes), row_group: str(piece_bytes // 5)}
+        return {f"{prefix}_target-file-size-bytes": str(piece_bytes // 5), row_group: str(piece_bytes // 5)}
 
     def most_pieces(self) -> int:
         """How many files a partition of the topic has at most."""
@@ -103,9 +103,15 @@ class IcebergSink(Sink):
         return sorted(task.file.file_path.removeprefix("file://") for task in table.scan().plan_files())
 
     def uploads(self) -> list[str]:
-        """Paths of data files that no snapshot has."""
-        written = {str(path) for path in Path(self.bucket, "warehouse").rglob("*.parquet")}
-        return sorted(written - set(self.keys()))
+        """Paths of data files and manifests that no snapshot has, except lists that lost a race."""
+        files = [path for pattern in ("*.parquet", "ac-*/*.avro") for path in Path(self.bucket).rglob(pattern)]
+        written = {str(path) for path in files if not path.name.startswith("snap-")}
+        return sorted(written - {*self.keys(), *self._manifests()})
+
+    def _manifests(self) -> set[str]:
+        table = self.table()
+        snapshots = table.metadata.snapshots if table is not None else []
+        return {one.manifest_path.removeprefix("file://") for s in snapshots for one in s.manifests(table.io)}
 
 
 def iceberg_sink(kafka: Any, root: Path, topic: str, **config: str | None) -> IcebergSink:
