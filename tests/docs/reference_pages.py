@@ -128,8 +128,8 @@ PAGES = (
     Page(
         "docs/connectors/iceberg-sink.reference.md",
         "Iceberg sink: every configuration key",
-        "Keys of Kafka Connect and of Apache's Iceberg sink keep their names and defaults. `iceberg.tables.dynamic-pattern`"
-        " and the group Run are additions.",
+        "Keys of Kafka Connect and of Apache's Iceberg sink keep their names and defaults."
+        " `iceberg.tables.dynamic-pattern` and the group Run are additions.",
         "airflow_connect.connectors.iceberg.tables:IcebergConfig.config_def",
     ),
     Page(

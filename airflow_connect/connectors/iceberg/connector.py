@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING
 from airflow_connect.api.publishing import LeftoverPattern
 from airflow_connect.api.sink import Splitting, StagingSinkConnector
 from airflow_connect.connectors.iceberg.tables import IcebergConfig
+from airflow_connect.counting import plural
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import OffsetRange
+    from airflow_connect.api.publishing import Publisher
     from airflow_connect.api.staging import StagedFile
     from airflow_connect.connectors.iceberg.publisher import IcebergPublisher
+    from airflow_connect.documents.run import PublishedRun
+
+_TABLES_NAMED = 20
 
 
 class IcebergSinkConnector(StagingSinkConnector):
@@ -66,6 +71,18 @@ class IcebergSinkConnector(StagingSinkConnector):
     def prepare(self, files: Sequence[StagedFile]) -> Sequence[StagedFile]:
         """Write manifests, and choose the ids of snapshots."""
         return self.publisher().prepare(files, self.context.run_id)
+
+    def published(self, run: PublishedRun, publisher: Publisher) -> Sequence[str]:
+        """The snapshots of the run, for its report."""
+        from airflow_connect.connectors.iceberg.publisher import by_table, commit_of
+
+        commits = [commit_of(name, files) for name, files in by_table(run.files).items()]
+        return [
+            f"Table {one['table']} has the snapshot {one['snapshot']} of this run:"
+            f" {plural(sum(m['rows'] for m in one['manifests']), 'row')} in"
+            f" {plural(sum(m['files'] for m in one['manifests']), 'file')}."
+            for one in commits[:_TABLES_NAMED]
+        ] + ([f"So have {len(commits) - _TABLES_NAMED} more tables."] if len(commits) > _TABLES_NAMED else [])
 
     def leftovers(self, ranges: Sequence[OffsetRange]) -> LeftoverPattern:
         """Files in the folder of the run, below each of its tables."""

@@ -251,9 +251,7 @@ class IcebergPublisher:
 
         branch, chosen = commit["branch"], commit["snapshot"]
         head = table.metadata.snapshot_by_name(branch)
-        new = snapshots.new_snapshot(
-            table, branch, chosen, commit["manifests"], commit["summary"], commit["schema"], commit["run"]
-        )
+        new = snapshots.new_snapshot(table, commit)
         chain = Chain.of(table.properties, self._connector, branch).after(commit["run"])
         expected: dict[str, Any] = {"ref": branch, "snapshot_id": head.snapshot_id if head else None}
         moved: dict[str, Any] = {"snapshot_id": chosen, "ref_name": branch, "type": SnapshotRefType.BRANCH}
