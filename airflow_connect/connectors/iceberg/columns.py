@@ -76,7 +76,7 @@ class Projection:
 
         def convert_members(arrays: list[Any], length: int) -> list[Any]:
             return [
-                pa.nulls(length, field.type) if place < 0 else convert(arrays[place]) for place, field, convert in parts
+                _nulls(length, field.type) if place < 0 else convert(arrays[place]) for place, field, convert in parts
             ]
 
         return convert_members
@@ -163,6 +163,19 @@ def _any_value(kind: Any) -> Any:
 
 def _no_value(kind: Any) -> Any:
     return _any_value(kind)[:0]
+
+
+def _nulls(length: int, kind: Any) -> Any:
+    """Nulls; the required members of structs have a value, as Parquet wants it."""
+    if not pa.types.is_struct(kind):
+        return pa.nulls(length, kind)
+    parts = [
+        _nulls(length, field.type)
+        if field.nullable
+        else _any_value(field.type).take(pa.nulls(length, pa.int32()).fill_null(0))
+        for field in kind
+    ]
+    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pa.nulls(length, pa.bool_()).fill_null(True))
 
 
 def _map(array: Any, target: Any, key: Convert, item: Convert) -> Any:

@@ -72,6 +72,14 @@ class Refusals:
         put()
 
 
+def record(offset: int, schema: Schema | None, value: Any) -> SinkRecord:
+    """A record of partition 0."""
+    return SinkRecord(
+        topic="t", partition=0, offset=offset, key_schema=None, key=None, value_schema=schema, value=value,
+        timestamp=NOW_MS, headers=(),
+    )  # fmt: skip
+
+
 class Lake:
     """Tables below a folder; each call of `put` or `copy` is a run."""
 
@@ -146,10 +154,7 @@ class Lake:
         runner = self.runner(len(values), f"run-{self.runs}")
         try:
             for offset, value in enumerate(values):
-                runner.put(
-                    SinkRecord(topic="t", partition=0, offset=offset, key_schema=None, key=None, value_schema=schema,
-                               value=value, timestamp=NOW_MS, headers=())
-                )  # fmt: skip
+                runner.put(record(offset, schema, value))
             staged = runner.staged_files()
         except BaseException:
             runner.abort()
