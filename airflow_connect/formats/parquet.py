@@ -309,7 +309,7 @@ class RowGroupWriter:
         """Write the footer."""
         self._file.open = True
         try:
-            self._opened(self._columns.empty_table()).close()
+            self._opened(pa.Table.from_batches([], self._columns)).close()
         finally:
             self._file.open = False
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
+
+from pyiceberg.types import ListType, MapType, NestedField, StructType
 
 from airflow_connect.connectors.iceberg.catalogs import close_catalog, translate, translated
 from airflow_connect.connectors.iceberg.columns import Projection, check_required
@@ -15,12 +16,11 @@ from airflow_connect.connectors.iceberg.partitions import Partitioner, parse_par
 from airflow_connect.connectors.iceberg.schemas import Added, Change, changes
 from airflow_connect.connectors.iceberg.types import (
     ValueMapping,
-    all_optional,
     file_schema,
     iceberg_fields,
     names_that_collide,
 )
-from airflow_connect.errors import IcebergError, SchemaError
+from airflow_connect.errors import DataError, IcebergError, SchemaError
 from airflow_connect.retrying import Backoff, Jitter, Retry
 
 if TYPE_CHECKING:
@@ -76,25 +76,29 @@ class OpenTable:
         self._partitioner = Partitioner(table.spec(), table.schema())
         self._projections: dict[Any, Projection] = {}
         self._fitting: set[Schema] = set()
+        self._refused: dict[Schema, SchemaError] = {}
         self.files: dict[Place, DataFile] = {}
 
-    def fits(self, schema: Schema, *, is_inferred: bool = False) -> bool:
-        """Whether values of a schema need no change of the table that is allowed."""
+    def fits(self, schema: Schema) -> bool:
+        """Whether values of a schema need no change of the table that is allowed.
+
+        Raises:
+            DataError: they need a change that is not possible.
+        """
         if not self._config.evolves or schema in self._fitting:
             return True
-        if self._changes(schema, is_inferred=is_inferred):
+        if schema in self._refused:  # Before files end for nothing.
+            raise self._refused[schema].with_traceback(None)
+        if self._changes(schema):
             return False
         if len(self._fitting) >= _SCHEMAS_KEPT:
             self._fitting.clear()
         self._fitting.add(schema)
         return True
 
-    def _changes(self, schema: Schema, *, is_inferred: bool) -> Sequence[Change]:
+    def _changes(self, schema: Schema) -> Sequence[Change]:
         fields = iceberg_fields(schema, all_optional=False)
-        found = changes(self.table.schema(), fields, ignores_case=self._config.ignores_case)
-        if not (self._config.forces_optional or is_inferred):
-            return found
-        return [replace(one, kind=all_optional(one.kind)) if isinstance(one, Added) else one for one in found]
+        return changes(self.table.schema(), fields, ignores_case=self._config.ignores_case)
 
     def finish(self) -> list[StagedFile]:
         """Finish every file.
@@ -148,40 +152,73 @@ class OpenTable:
                 del self.files[where]
                 yield file.finish()
 
-    def evolve(self, schema: Schema, *, is_inferred: bool = False) -> None:
+    def evolve(self, schema: Schema) -> None:
         """Change the table so that values of a schema fit. Its files must be finished.
 
         Raises:
             SchemaError: the change is not possible.
             ConnectError: the catalog refuses, or does not answer.
         """
+        refused: dict[Schema, SchemaError] = {}
+        try:
+            self._change(schema)
+        except SchemaError as error:
+            refused = {**dict(list(self._refused.items())[-_SCHEMAS_KEPT:]), schema: error}
+            raise
+        finally:
+            # Also after an error: the table may have been loaded again.
+            self.__init__(self.table, self._config, self._run_id)  # type: ignore[misc]
+            self._refused = refused
+
+    def _change(self, schema: Schema) -> None:
         retry = Retry(_BACKOFF, within_s=self._config.commit_timeout_ms / 1000)
         doing = f"changing the schema of {self.name}"
-        while True:
-            wanted = self._changes(schema, is_inferred=is_inferred)
-            self._refuse_twins(wanted)
+        # After a failure only what is left is tried again: another task may have made the same change.
+        while wanted := self._changes(schema):
+            refuse_twins(
+                self.name, [*paths_of(self.table.schema().fields), *(".".join(one.path) for one in _added(wanted))]
+            )
             try:
                 with self.table.update_schema(case_sensitive=True) as update:
                     for change in wanted:
                         change.apply(update)
+                return
+            except ValueError as error:
+                # pyiceberg checks a change before it sends it.
+                raise _impossible(self.name, error) from error
             except Exception as error:
-                if isinstance(error, SchemaError):
-                    raise
-                # Another task may have made the same change: only what is left is tried again.
-                with translated(doing):
-                    self.table.refresh()
                 if not retry.pause():
                     raise translate(error, doing) from error
-                if not self._changes(schema, is_inferred=is_inferred):
-                    break
-                continue
-            break
-        self.__init__(self.table, self._config, self._run_id)  # type: ignore[misc]
+                with translated(doing):
+                    self.table.refresh()
 
-    def _refuse_twins(self, wanted: Sequence[Any]) -> None:
-        names = [field.name for field in self.table.schema().fields]
-        names += [change.path[0] for change in wanted if isinstance(change, Added) and len(change.path) == 1]
-        refuse_twins(self.name, names)
+
+def _added(changes: Sequence[Change]) -> Iterator[Added]:
+    return (change for change in changes if isinstance(change, Added))
+
+
+def paths_of(fields: Sequence[NestedField], path: str = "") -> Iterator[str]:
+    """The paths of columns and of the members of structs, also of those in lists and maps."""
+    for field in fields:
+        yield f"{path}{field.name}"
+        kinds = [(field.field_type, f"{path}{field.name}.")]
+        while kinds:
+            kind, where = kinds.pop()
+            if isinstance(kind, StructType):
+                yield from paths_of(kind.fields, where)
+            elif isinstance(kind, ListType):
+                kinds.append((kind.element_type, f"{where}element."))
+            elif isinstance(kind, MapType):
+                kinds += [(kind.key_type, f"{where}key."), (kind.value_type, f"{where}value.")]
+
+
+def _impossible(table: str, error: ValueError) -> SchemaError:
+    text = " ".join(str(error).split())[:300].rstrip(".")
+    return SchemaError(
+        f"Table {table} cannot have columns for the fields of the values: {text}.",
+        code="iceberg.schema",
+        suggestion="Rename or drop the field with a transformation (ReplaceField).",
+    )
 
 
 def refuse_twins(table: str, names: Sequence[str]) -> None:
@@ -207,6 +244,7 @@ class OpenTables:
         """Loads nothing yet."""
         self._catalog, self._config, self._run_id = catalog, config, run_id
         self._open: dict[str, OpenTable] = {}
+        self._missing: set[str] = set()
         self.created: list[str] = []
 
     def __iter__(self) -> Iterator[OpenTable]:
@@ -217,6 +255,7 @@ class OpenTables:
         """A table, created for values of `schema` if there is none and the configuration says so.
 
         Raises:
+            DataError: a record names a table that does not exist.
             ConnectError: there is none, or it cannot be written to; or the catalog does not answer.
         """
         found = self._open.get(name)
@@ -230,12 +269,19 @@ class OpenTables:
         close_catalog(self._catalog)
 
     def _loaded(self, name: str) -> Table | None:
+        if name in self._missing:
+            raise _no_table(name)
         try:
             return load_table(self._catalog, name)
         except IcebergError as error:
-            if error.code == "iceberg.no_table" and self._config.creates:
+            if error.code != "iceberg.no_table":
+                raise
+            if self._config.creates:
                 return None
-            raise
+            if not self._config.is_dynamic:
+                raise
+            self._missing.add(name)
+            raise _no_table(name) from error
 
     def _created(self, name: str, schema: Schema, *, is_inferred: bool) -> Table:
         made = new_schema(name, schema, self._config, is_inferred=is_inferred)
@@ -266,6 +312,14 @@ class OpenTables:
         return created
 
 
+def _no_table(name: str) -> DataError:
+    return DataError(
+        f"The record names table {name}, which the catalog does not have.",
+        code="iceberg.no_table",
+        suggestion="Create it, or set iceberg.tables.auto-create-enabled=true.",
+    )
+
+
 def new_schema(name: str, schema: Schema, config: IcebergConfig, *, is_inferred: bool = False) -> Any:
     """The schema of a table that is created for values of `schema`.
 
@@ -273,26 +327,39 @@ def new_schema(name: str, schema: Schema, config: IcebergConfig, *, is_inferred:
         SchemaError: Iceberg cannot express it, or a column that identifies rows is missing.
     """
     from pyiceberg.schema import Schema as IcebergSchema
-    from pyiceberg.types import NestedField
 
     ValueMapping(format_name="An Iceberg table").arrow_schema(schema)  # Refuses what is no STRUCT.
-    fields = list(iceberg_fields(schema, all_optional=config.forces_optional or is_inferred))
-    refuse_twins(name, [field.name for field in fields])
-    wanted: Mapping[str, bool] = dict.fromkeys(config.settings_of(name).id_columns, True)
-    missing = sorted(wanted.keys() - {field.name for field in fields})
-    if missing:
-        raise SchemaError(
-            f"Table {name} is to be identified by {', '.join(missing)}, but the values do not have this field.",
-            code="iceberg.id_columns",
-            suggestion="Correct iceberg.tables.default-id-columns or the key of the table.",
-            config_path="iceberg.tables.default-id-columns",
-        )
+    fields = iceberg_fields(schema, all_optional=config.forces_optional or is_inferred)
+    if config.ignores_case:
+        changes(IcebergSchema(), fields, ignores_case=True)  # Refuses two fields that are the same column.
+    refuse_twins(name, list(paths_of(fields)))
+    wanted = config.settings_of(name).id_columns
     # Identifier fields are required (Iceberg specification, "Identifier Field IDs").
     made = [
         NestedField(f.field_id, f.name, f.field_type, required=f.required or f.name in wanted, doc=f.doc)
         for f in fields
     ]
-    return IcebergSchema(*made, identifier_field_ids=[f.field_id for f in made if f.name in wanted])
+    try:
+        plain = IcebergSchema(*made)
+        names = plain.column_names
+    except ValueError as error:
+        raise _impossible(name, error) from error
+    if missing := sorted(set(wanted) - set(names)):
+        raise _unidentified(name, missing, "the values do not have this field")
+    try:
+        return IcebergSchema(*made, identifier_field_ids=[plain.find_field(column).field_id for column in wanted])
+    except ValueError as error:
+        why = "identifiers are required fields, no floats or doubles, and not in lists or maps"
+        raise _unidentified(name, wanted, why) from error
+
+
+def _unidentified(table: str, columns: Sequence[str], why: str) -> SchemaError:
+    return SchemaError(
+        f"Table {table} is to be identified by {', '.join(columns)}, but {why}.",
+        code="iceberg.id_columns",
+        suggestion="Correct iceberg.tables.default-id-columns or the key of the table.",
+        config_path="iceberg.tables.default-id-columns",
+    )
 
 
 def delete_quietly(tables: OpenTables, staged: StagedFile) -> None:

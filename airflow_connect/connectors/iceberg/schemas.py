@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,9 @@ from pyiceberg.types import (
     StructType,
 )
 
+from airflow_connect.connectors.iceberg.columns import twin_fields
+from airflow_connect.connectors.iceberg.types import all_optional
+
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.table.update.schema import UpdateSchema
@@ -28,7 +31,7 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """A column to add; always optional, because rows that are there do not have it."""
+    """A column to add; always optional, and so are its parts, because rows that are there do not have it."""
 
     path: Path
     kind: IcebergType
@@ -72,46 +75,81 @@ def changes(table: Schema, values: Sequence[NestedField], *, ignores_case: bool 
         table: the table's schema.
         values: the fields of the values; their ids have no meaning.
         ignores_case: whether fields find their columns without regard to case.
+
+    Raises:
+        DataError: two fields of the values would be the same column.
     """
-    return tuple(_of_struct(table.fields, values, (), ignores_case=ignores_case))
+    compared = _Compared(frozenset(_fixed_ids(table.fields, table.identifier_field_ids)), ignores_case)
+    return tuple(compared.structs(table.fields, values, ()))
 
 
-def _of_struct(
-    table: Sequence[NestedField], values: Sequence[NestedField], path: Path, *, ignores_case: bool
-) -> Iterator[Change]:
-    def name(text: str) -> str:
-        return text.lower() if ignores_case else text
-
-    columns = {name(field.name): field for field in table}
-    for field in values:
-        column = columns.pop(name(field.name), None)
-        if column is None:
-            yield Added((*path, field.name), field.field_type, field.doc)
-            continue
-        where = (*path, column.name)
-        if column.required and not field.required:
-            yield MadeOptional(where)
-        yield from _of_type(column.field_type, field.field_type, where, ignores_case=ignores_case)
-    for column in columns.values():
-        if column.required:
-            yield MadeOptional((*path, column.name))
+def _fixed_ids(fields: Sequence[NestedField], identifiers: Sequence[int]) -> Iterator[int]:
+    """Fields that must stay required: identifiers of rows, and the structs around them."""
+    for field in fields:
+        inner = tuple(_fixed_ids(getattr(field.field_type, "fields", ()), identifiers))
+        yield from inner
+        if inner or field.field_id in identifiers:
+            yield field.field_id
 
 
-def _of_type(column: IcebergType, value: IcebergType, path: Path, *, ignores_case: bool) -> Iterator[Change]:
-    if isinstance(column, StructType) and isinstance(value, StructType):
-        yield from _of_struct(column.fields, value.fields, path, ignores_case=ignores_case)
-    elif isinstance(column, ListType) and isinstance(value, ListType):
-        where = (*path, "element")
-        if column.element_required and not value.element_required:
-            yield MadeOptional(where)
-        yield from _of_type(column.element_type, value.element_type, where, ignores_case=ignores_case)
-    elif isinstance(column, MapType) and isinstance(value, MapType):
-        where = (*path, "value")
-        if column.value_required and not value.value_required:
-            yield MadeOptional(where)
-        yield from _of_type(column.value_type, value.value_type, where, ignores_case=ignores_case)
-    elif is_wider(value, column):
-        yield Widened(path, value)
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """The types of a table beside those of values.
+
+    Attributes:
+        fixed: ids of columns that stay required; values without one of them are refused one by one.
+        ignores_case: as in `changes`.
+    """
+
+    fixed: frozenset[int]
+    ignores_case: bool
+
+    def structs(self, table: Sequence[NestedField], values: Sequence[NestedField], path: Path) -> Iterator[Change]:
+        """Changes of a struct."""
+        columns = {field.name: field for field in table}
+        found: dict[str, str] = {}
+        for field in values:
+            column = self._column(columns, field.name)
+            name = self._folded(field.name) if column is None else column.name
+            if (other := found.setdefault(name, field.name)) != field.name:
+                raise twin_fields(".".join((*path, other)), ".".join((*path, field.name)))
+            if column is None:
+                # With optional parts: pyiceberg 0.12 cannot read older rows if one is required.
+                yield Added((*path, field.name), all_optional(field.field_type), field.doc)
+                continue
+            where = (*path, column.name)
+            if column.required and not field.required and column.field_id not in self.fixed:
+                yield MadeOptional(where)
+            yield from self.types(column.field_type, field.field_type, where)
+        for column in table:
+            if column.required and column.name not in found and column.field_id not in self.fixed:
+                yield MadeOptional((*path, column.name))
+
+    def _folded(self, name: str) -> str:
+        return name.lower() if self.ignores_case else name
+
+    def _column(self, columns: Mapping[str, NestedField], name: str) -> NestedField | None:
+        exact = columns.get(name)
+        if exact is not None or not self.ignores_case:
+            return exact
+        return next((column for other, column in columns.items() if other.lower() == name.lower()), None)
+
+    def types(self, column: IcebergType, value: IcebergType, path: Path) -> Iterator[Change]:
+        """Changes of a column and its parts."""
+        if isinstance(column, StructType) and isinstance(value, StructType):
+            yield from self.structs(column.fields, value.fields, path)
+        elif isinstance(column, ListType) and isinstance(value, ListType):
+            where = (*path, "element")
+            if column.element_required and not value.element_required:
+                yield MadeOptional(where)
+            yield from self.types(column.element_type, value.element_type, where)
+        elif isinstance(column, MapType) and isinstance(value, MapType):
+            where = (*path, "value")
+            if column.value_required and not value.value_required:
+                yield MadeOptional(where)
+            yield from self.types(column.value_type, value.value_type, where)
+        elif is_wider(value, column):
+            yield Widened(path, value)
 
 
 def is_wider(wanted: Any, column: Any) -> bool:

@@ -200,10 +200,10 @@ class IcebergSinkTask(SinkTask):
 
     def _fit(self, name: str, given: Given) -> None:
         table = self._opened[1].of(name, given.schema, is_inferred=given.is_inferred)
-        if table.fits(given.schema, is_inferred=given.is_inferred):
+        if table.fits(given.schema):
             return
         self._staged += table.finish()
-        table.evolve(given.schema, is_inferred=given.is_inferred)
+        table.evolve(given.schema)
         self._evolved[name] += 1
 
     @property
