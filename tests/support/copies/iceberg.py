@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,13 @@ class IcebergSink(Sink):
     What an S3 sink calls uploads are data files here that no snapshot has.
     """
 
+    catalog_properties: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Properties of the catalog."""
+        return self.catalog_properties or sqlite_catalog(Path(self.bucket))
+
     @property
     def table_name(self) -> str:
         """The table of the topic."""
@@ -48,7 +55,7 @@ class IcebergSink(Sink):
             "iceberg.tables": self.table_name,
             "iceberg.tables.auto-create-enabled": "true",
             "iceberg.tables.evolve-schema-enabled": "true",
-            **{f"iceberg.catalog.{key}": value for key, value in sqlite_catalog(Path(self.bucket)).items()},
+            **{f"iceberg.catalog.{key}": value for key, value in self.properties.items()},
             **self.config,
         }
         overrides.pop("flush_size", None)
@@ -58,7 +65,7 @@ class IcebergSink(Sink):
     @property
     def catalog(self) -> Catalog:
         """The catalog, opened anew."""
-        return load_catalog("iceberg", **sqlite_catalog(Path(self.bucket)))
+        return load_catalog("iceberg", **self.properties)
 
     def table(self) -> Table | None:
         """The table, if it exists."""
@@ -92,26 +99,30 @@ class IcebergSink(Sink):
         return max(Counter(Path(path).name.rsplit("-", 5)[0] for path in self.keys()).values())
 
     def remove_all(self) -> None:
-        """Delete the whole warehouse."""
-        shutil.rmtree(Path(self.bucket, "warehouse"))
+        """Delete all files of the table."""
+        table = self.table()
+        assert table is not None
+        shutil.rmtree(_path(table.location()))
 
     def keys(self) -> list[str]:
         """Paths of the data files of the table."""
         table = self.table()
         if table is None:
             return []
-        return sorted(task.file.file_path.removeprefix("file://") for task in table.scan().plan_files())
+        return sorted(str(_path(task.file.file_path)) for task in table.scan().plan_files())
 
     def uploads(self) -> list[str]:
         """Paths of data files and manifests that no snapshot has, except lists that lost a race."""
-        files = [path for pattern in ("*.parquet", "ac-*/*.avro") for path in Path(self.bucket).rglob(pattern)]
+        table = self.table()
+        root = Path(self.bucket) if table is None else _path(table.location())
+        files = [path for pattern in ("*.parquet", "ac-*/*.avro") for path in root.rglob(pattern)]
         written = {str(path) for path in files if not path.name.startswith("snap-")}
         return sorted(written - {*self.keys(), *self._manifests()})
 
     def _manifests(self) -> set[str]:
         table = self.table()
         snapshots = table.metadata.snapshots if table is not None else []
-        return {one.manifest_path.removeprefix("file://") for s in snapshots for one in s.manifests(table.io)}
+        return {str(_path(one.manifest_path)) for s in snapshots for one in s.manifests(table.io)}
 
 
 def iceberg_sink(kafka: Any, root: Path, topic: str, **config: str | None) -> IcebergSink:
@@ -119,3 +130,8 @@ def iceberg_sink(kafka: Any, root: Path, topic: str, **config: str | None) -> Ic
     settings = {key.replace("_", "."): value for key, value in config.items()}
     root.mkdir(exist_ok=True)
     return IcebergSink(kafka, None, str(root), f"sink-{uuid.uuid4().hex[:8]}", topic, settings)  # type: ignore[arg-type]
+
+
+def _path(location: str) -> Path:
+    """Of a file or folder; Java writes `file:/`, Python `file:///`."""
+    return Path("/" + location.removeprefix("file:").lstrip("/"))
