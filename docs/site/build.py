@@ -87,6 +87,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "how-to/replicate-a-database",
         "how-to/mirror-clusters",
         "how-to/back-up-topics",
+        "how-to/fill-a-lake-table",
         "how-to/restore-a-topic",
         "how-to/import-a-folder",
         "how-to/hive-tables",

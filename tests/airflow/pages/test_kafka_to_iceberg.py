@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyiceberg.catalog import load_catalog
@@ -56,7 +59,13 @@ def test_lake_dag_appends_every_record_once(
     path.unlink()
 
     assert states == ["success", "success"]
-    table = load_catalog("iceberg", **where).load_table("sales.orders")
+    page = (PROJECT / "docs/how-to/fill-a-lake-table.md").read_text()
+    (code,) = re.findall(r"   ```python\n(.*?)   ```", page, re.DOTALL)
+    names: dict[str, Any] = {"catalog": load_catalog("iceberg", **where)}
+    exec(textwrap.dedent(code), names)
+    assert names["orders"]["amount"].to_pylist() == [order["amount"] for order in ORDERS if order["amount"] > 20]
+    assert len(names["as_it_was"]) == len(ORDERS)
+    table = names["table"]
     rows = sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["id"])
     assert [{**row, "ordered_at": int(row["ordered_at"].timestamp() * 1000)} for row in rows] == ORDERS
     assert len(table.metadata.snapshots) == 1
