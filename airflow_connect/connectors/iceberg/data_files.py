@@ -225,7 +225,9 @@ def statistics(footer: Any, schema: Schema, properties: Mapping[str, str]) -> di
         data_file_statistics_from_parquet_metadata,
         parquet_path_to_id_mapping,
     )
+    from pyiceberg.types import DateType, TimestampType, TimestamptzType
 
+    times = (DateType, TimestampType, TimestamptzType)
     plan = compute_statistics_plan(schema, dict(properties))
     if len(plan) > _COLUMNS_WITH_STATISTICS and "write.metadata.metrics.default" not in properties:
         none = MetricsMode(MetricModeTypes.NONE)
@@ -235,7 +237,16 @@ def statistics(footer: Any, schema: Schema, properties: Mapping[str, str]) -> di
                 and f"write.metadata.metrics.column.{one.column_name}" not in properties
             ):
                 plan[field_id] = replace(one, mode=none)
-    found = data_file_statistics_from_parquet_metadata(footer, plan, parquet_path_to_id_mapping(schema))
+    paths = parquet_path_to_id_mapping(schema)
+    try:
+        found = data_file_statistics_from_parquet_metadata(footer, plan, paths)
+    except (OverflowError, ValueError):
+        # Python has no dates after the year 9999: the file gets no bounds of such columns.
+        counts = MetricsMode(MetricModeTypes.COUNTS)
+        for field_id, one in plan.items():
+            if isinstance(one.iceberg_type, times) and one.mode.type != MetricModeTypes.NONE:
+                plan[field_id] = replace(one, mode=counts)
+        found = data_file_statistics_from_parquet_metadata(footer, plan, paths)
     plain: dict[str, Any] = found.to_serialized_dict()
     for name in ("lower_bounds", "upper_bounds"):
         plain[name] = {str(key): base64.b64encode(value).decode() for key, value in plain[name].items()}

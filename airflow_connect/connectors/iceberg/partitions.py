@@ -48,9 +48,20 @@ def parse_partitioning(text: str, key: str) -> tuple[PartitionColumn, ...]:
     """Read the value of `partition-by`.
 
     Raises:
-        ConfigError: names the part that cannot be read.
+        ConfigError: names the part that cannot be read, or that has the name of another one.
     """
-    return tuple(_parsed(part.strip(), key) for part in _parts(text)) if text.strip() else ()
+    parts = [part.strip() for part in _parts(text)] if text.strip() else []
+    found: dict[str, PartitionColumn] = {}
+    for part in parts:
+        column = _parsed(part, key)
+        if found.setdefault(column.name, column) is not column:
+            raise ConfigError(
+                f"Two parts of the partitioning would be called {column.name}: {part!r} is the second.",
+                code="config.value",
+                suggestion="Remove one of them. To have both, create the table with names of your own.",
+                config_path=key,
+            )
+    return tuple(found.values())
 
 
 def _parts(text: str) -> list[str]:
@@ -76,7 +87,7 @@ def _parsed(part: str, key: str) -> PartitionColumn:
         return PartitionColumn(arguments[0], _PLAIN[function], _PLAIN[function])
     if function in _WITH_NUMBER and len(arguments) == 2 and arguments[0] and arguments[1].isdecimal():
         number = int(arguments[1])
-        if number > 0:
+        if 0 < number < 1 << 31:
             return PartitionColumn(arguments[0], f"{function}[{number}]", _WITH_NUMBER[function])
     raise _unreadable(part, key)
 
@@ -104,23 +115,25 @@ def partition_spec(columns: Sequence[PartitionColumn], schema: Schema) -> Partit
         try:
             source = schema.find_field(column.column)
         except ValueError:
-            raise SchemaError(
-                f"The table cannot be partitioned by {column.column}: the values do not have this field.",
-                code="iceberg.partition",
-                suggestion="Correct partition-by.",
-                config_path="iceberg.tables.default-partition-by",
-            ) from None
+            raise _unpartitioned(f"{column.column}: the values do not have this field") from None
         transform: Any = parse_transform(column.transform)
         if not source.field_type.is_primitive or not transform.can_transform(source.field_type):
-            raise SchemaError(
-                f"The table cannot be partitioned by {column.transform} of {column.column}: its type is"
-                f" {source.field_type}.",
-                code="iceberg.partition",
-                suggestion="Correct partition-by.",
-                config_path="iceberg.tables.default-partition-by",
-            )
+            raise _unpartitioned(f"{column.transform} of {column.column}: its type is {source.field_type}")
+        if _path_to(schema, source.field_id) is None:
+            raise _unpartitioned(f"{column.column}: it is in a list or a map")
+        if column.suffix and column.name in schema.column_names:
+            raise _unpartitioned(f"{column.transform} of {column.column}: a column has the name {column.name}")
         fields.append(PartitionField(source.field_id, 1000 + number, transform, column.name))
     return PartitionSpec(*fields)
+
+
+def _unpartitioned(why: str) -> SchemaError:
+    return SchemaError(
+        f"The table cannot be partitioned by {why}.",
+        code="iceberg.partition",
+        suggestion="Correct partition-by.",
+        config_path="iceberg.tables.default-partition-by",
+    )
 
 
 class Partitioner:
@@ -135,13 +148,14 @@ class Partitioner:
         self._parts: list[tuple[tuple[str, ...], Any]] = []
         self._types = [field.field_type for field in spec.partition_type(schema).fields]
         for field in spec.fields:
-            kind = schema.find_type(field.source_id)
             path = _path_to(schema, field.source_id)
             if "void" in str(field.transform):
-                self._parts.append((path, None))
+                self._parts.append(((), None))
                 continue
             try:
-                self._parts.append((path, field.transform.pyarrow_transform(kind)))
+                if path is None:
+                    raise NotImplementedError(f"no column has the id {field.source_id}")
+                self._parts.append((path, field.transform.pyarrow_transform(schema.find_type(field.source_id))))
             except (NotImplementedError, ImportError) as error:
                 raise SchemaError(
                     f"Tables that are partitioned by {field.transform} cannot be written: {error}.",
@@ -163,6 +177,8 @@ class Partitioner:
         encoded = [column.dictionary_encode(null_encoding="encode") for column in columns]
         codes = np.zeros(batch.num_rows, dtype=np.int64)
         for one in encoded:
+            # Numbered anew each time: products of many dictionaries have more than 64 bits.
+            _, codes = np.unique(codes, return_inverse=True)
             codes = codes * max(1, len(one.dictionary)) + one.indices.to_numpy()
         found, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
         for group, row in enumerate(first):
@@ -183,8 +199,8 @@ class Partitioner:
         return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
 
 
-def _path_to(schema: Schema, field_id: int) -> tuple[str, ...]:
-    """The names of the structs around a field, and its own: a name may have dots."""
+def _path_to(schema: Schema, field_id: int) -> tuple[str, ...] | None:
+    """The names of the structs around a field, and its own: a name may have dots. None: it is in no struct."""
     from pyiceberg.types import StructType
 
     def search(fields: Any) -> tuple[str, ...] | None:
@@ -195,9 +211,7 @@ def _path_to(schema: Schema, field_id: int) -> tuple[str, ...]:
                 return (field.name, *inner)
         return None
 
-    found = search(schema.fields)
-    assert found is not None, "Iceberg allows partitions by fields of structs only."
-    return found
+    return search(schema.fields)
 
 
 def _as_text(value: Any, kind: Any) -> str | None:
@@ -214,6 +228,26 @@ def _as_text(value: Any, kind: Any) -> str | None:
     elif pa.types.is_timestamp(value.type) or pa.types.is_time64(value.type):
         plain = value.cast(pa.int64())
     return base64.b64encode(to_bytes(kind, plain.as_py())).decode()
+
+
+def partition_type(spec: PartitionSpec, schemas: Sequence[Schema]) -> Any:
+    """The type of partitions, with optional fields, as the specification has it.
+
+    pyiceberg's own has required ones for required columns, although they are null in null structs and under `void`.
+
+    Args:
+        spec: of the files.
+        schemas: of the table, in the order in which a column is looked for: the newest may not have it any more.
+    """
+    from pyiceberg.types import NestedField, StructType, UnknownType
+
+    fields = []
+    for field in spec.fields:
+        sources = (schema._lazy_id_to_field.get(field.source_id) for schema in schemas)
+        source = next((found for found in sources if found is not None), None)
+        kind = UnknownType() if source is None else field.transform.result_type(source.field_type)
+        fields.append(NestedField(field.field_id, field.name, kind, required=False))
+    return StructType(*fields)
 
 
 def partition_values(texts: Sequence[str | None], spec: PartitionSpec, schema: Schema) -> Any:

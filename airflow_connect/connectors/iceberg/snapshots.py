@@ -12,12 +12,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.iceberg.data_files import run_folder
-from airflow_connect.connectors.iceberg.partitions import partition_values
+from airflow_connect.connectors.iceberg.partitions import partition_type, partition_values
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile, ManifestFile
+    from pyiceberg.partitioning import PartitionSpec
+    from pyiceberg.schema import Schema
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
+    from pyiceberg.types import StructType
 
     from airflow_connect.api.staging import StagedFile
 
@@ -68,7 +71,7 @@ def write_manifests(table: Table, staged: Sequence[StagedFile], snapshot_id: int
     for spec_id in sorted({file.token["spec"] for file in staged}):
         own = [data_file(file, table) for file in staged if file.token["spec"] == spec_id]
         path = table.location_provider().new_metadata_location(f"{run_folder(run_id)}/{spec_id}-{uuid.uuid4()}.avro")
-        output, spec = table.io.new_output(path), table.specs()[spec_id]
+        output, spec = table.io.new_output(path), _with_type(table.specs()[spec_id], table)
         with write_manifest(_VERSION, spec, table.schema(), output, snapshot_id, "deflate") as writer:
             for file in own:
                 writer.add(
@@ -92,6 +95,22 @@ def write_manifests(table: Table, staged: Sequence[StagedFile], snapshot_id: int
             }
         )
     return made
+
+
+def _with_type(spec: PartitionSpec, table: Table) -> PartitionSpec:
+    """A spec whose partitions have the type of the specification."""
+    from pyiceberg.partitioning import PartitionSpec
+
+    earlier = sorted(table.schemas().values(), key=lambda schema: schema.schema_id, reverse=True)
+    found = partition_type(spec, (table.schema(), *earlier))
+
+    class Typed(PartitionSpec):
+        """Writers of manifests ask it for the type."""
+
+        def partition_type(self, schema: Schema) -> StructType:
+            return found
+
+    return Typed(*spec.fields, spec_id=spec.spec_id)
 
 
 def _summary_as_json(summary: Any) -> list[Any]:
@@ -140,9 +159,11 @@ def summary_of(table: Table, staged: Sequence[StagedFile]) -> dict[str, str]:
 
     collector = SnapshotSummaryCollector()
     for file in staged:
-        entry = data_file(file, table)
-        collector.add_file(entry, partition_spec=table.specs()[entry.spec_id], schema=table.schema())
-    return {str(key): str(value) for key, value in collector.build().items()}
+        collector.metrics.add_file(data_file(file, table))
+    summary = {str(key): str(value) for key, value in collector.build().items()}
+    # Counted here: the collector writes each partition as text, and Python has no dates after the year 9999.
+    partitions = {(file.token["spec"], *file.token["partition"]) for file in staged if file.token["partition"]}
+    return summary | ({"changed-partition-count": str(len(partitions))} if partitions else {})
 
 
 def new_snapshot(table: Table, commit: Mapping[str, Any]) -> Snapshot:

@@ -37,6 +37,10 @@ def utc(*parts: int) -> datetime:
     return datetime(*parts, tzinfo=UTC)  # type: ignore[misc,arg-type]
 
 
+def local(*parts: int) -> datetime:
+    return datetime(*parts)  # type: ignore[arg-type]  # noqa: DTZ001
+
+
 NUMBERS: list[tuple[Any, Any, Any, Any]] = [
     (2**31 - 1, INT, LONG, 2**31 - 1),
     (2**31 - 1, LONG, INT, 2**31 - 1),
@@ -83,10 +87,10 @@ TIMES: list[tuple[Any, Any, Any, Any]] = [
     (-1, LONG, TIME, REFUSED),
     (2**40, LONG, TIME, REFUSED),
     (-1, LONG, INSTANT, utc(1969, 12, 31, 23, 59, 59, 999000)),
-    (-1, LONG, LOCAL, datetime(1969, 12, 31, 23, 59, 59, 999000)),
+    (-1, LONG, LOCAL, local(1969, 12, 31, 23, 59, 59, 999000)),
     (2**63 - 1, LONG, INSTANT, REFUSED),
     (-1, MS, INSTANT, utc(1969, 12, 31, 23, 59, 59, 999000)),
-    (-1, MS, LOCAL, datetime(1969, 12, 31, 23, 59, 59, 999000)),
+    (-1, MS, LOCAL, local(1969, 12, 31, 23, 59, 59, 999000)),
     (2**62, MS, INSTANT, REFUSED),
     (time(1, 2, 3, 4000), TIME_MS, TIME, time(1, 2, 3, 4000)),
     (date(2024, 1, 1), DATE, INSTANT, REFUSED),
@@ -127,7 +131,7 @@ TEXTS: list[tuple[str, Any, Any]] = [
     ("2024-01-01 00:00:00.000001", INSTANT, utc(2024, 1, 1, 0, 0, 0, 1)),
     ("2024-01-01", INSTANT, utc(2024, 1, 1)),
     ("1969-12-31T23:59:59.999999Z", INSTANT, utc(1969, 12, 31, 23, 59, 59, 999999)),
-    ("2024-01-01T00:00:00", LOCAL, datetime(2024, 1, 1)),
+    ("2024-01-01T00:00:00", LOCAL, local(2024, 1, 1)),
     ("2024-01-01T00:00:00+02:00", LOCAL, REFUSED),
     *[
         (text, INSTANT, REFUSED)
@@ -172,9 +176,10 @@ def test_texts_with_and_without_a_zone_go_together() -> None:
 LEAVES: list[tuple[Any, Any, Any]] = [
     (TEXT, TEXT, "a"), (LONG, LONG, 5), (INT, LONG, 5), (DOUBLE, DOUBLE, 1.5), (FLOAT, DOUBLE, 1.5), (BOOL, BOOL, True),
     (BYTES, BYTES, b"x"), (number(38, 2), number(5, 2), Decimal("1.23")), (DATE, DATE, date(2024, 1, 1)),
-    (TIME_MS, TIME, time(1, 2)), (MS, INSTANT, utc(2024, 1, 1)), (MS, LOCAL, datetime(2024, 1, 1)),
+    (TIME_MS, TIME, time(1, 2)), (MS, INSTANT, utc(2024, 1, 1)), (MS, LOCAL, local(2024, 1, 1)),
     (TEXT, pa.uuid(), ID), (BYTES, pa.binary(1), b"x"), (pa.list_(INT), pa.list_(LONG), [1]),
-    (pa.map_(TEXT, INT), pa.map_(TEXT, LONG), [("a", 1)]), (pa.struct([("z", INT)]), pa.struct([("z", LONG)]), {"z": 1}),
+    (pa.map_(TEXT, INT), pa.map_(TEXT, LONG), [("a", 1)]),
+    (pa.struct([("z", INT)]), pa.struct([("z", LONG)]), {"z": 1}),
 ]  # fmt: skip
 
 
@@ -218,7 +223,7 @@ def test_sliced_and_empty_batches() -> None:
 
 def test_nulls_in_required_places_are_refused() -> None:
     def of(kind: Any, required: Any, value: Any) -> None:
-        with pytest.raises(pa.ArrowInvalid, match="the column x.* is required, but a value is null"):
+        with pytest.raises(pa.ArrowInvalid, match=r"the column x.* is required, but a value is null"):
             projected([value], kind, required)
 
     of(pa.struct([("q", INT)]), pa.struct([pa.field("q", LONG, False)]), {"q": None})

@@ -223,7 +223,7 @@ def test_columns_without_a_field_are_null_also_structs_with_required_members(lak
     inner = StructType(NestedField(3, "x", LongType(), required=True), NestedField(4, "u", UUIDType(), required=True))
     lake.create(IcebergSchema(
         NestedField(1, "a", LongType(), required=True), NestedField(2, "s", inner, required=False),
-        NestedField(5, "l", ListType(6, StructType(NestedField(7, "u", UUIDType(), required=True)), True), required=False),
+        NestedField(5, "l", ListType(6, StructType(NestedField(7, "u", UUIDType(), required=True))), required=False),
         NestedField(8, "m", MapType(9, StringType(), 10, UUIDType(), True), required=False),
     ))  # fmt: skip
     (file,) = lake.put([{"a": 1}, {"a": 2}], struct(("a", LONG)))
@@ -273,8 +273,12 @@ def test_column_that_partitions_is_dropped_between_writing_and_commit(lake: Lake
     staged = lake.put([{"a": 2, "b": 2}], schema, publishes=False)
     with lake.table().update_spec() as spec:
         spec.remove_field("a")
+    with lake.table().update_schema() as update:
+        update.delete_column("a")
     lake.publish(staged, "run-2")
     lake.put([{"a": 3, "b": 3}], schema)
-    assert sorted(row["a"] for row in lake.rows()) == [1, 2, 3]
+    assert refusals(lake) == [(0, "iceberg.schema")]  # Iceberg keeps the name for the partitions that are there.
+    lake.put([{"b": 3}], struct(("b", INT)))
+    assert sorted(row["b"] for row in lake.rows()) == [1, 2, 3]
     for value in (1, 2, 3):
-        assert [row["b"] for row in lake.table().scan(row_filter=f"a = {value}").to_arrow().to_pylist()] == [value]
+        assert [row["b"] for row in lake.table().scan(row_filter=f"b = {value}").to_arrow().to_pylist()] == [value]
