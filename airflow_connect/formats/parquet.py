@@ -204,7 +204,9 @@ class ValueColumns:
             wrong = next((v for v in values if v is None or find_mismatch(self._schema, v)), values)
             if wrong is not values:
                 raise cannot_write(self._format_name, self._schema, wrong, ValueError("null"))
-        return pa.RecordBatch.from_struct_array(array).cast(self.columns)
+        batch = pa.RecordBatch.from_struct_array(array)
+        # pyarrow 26 cannot cast lists of nulls, not even to themselves.
+        return batch if batch.schema.equals(self.columns) else batch.cast(self.columns)
 
 
 def _has_wrong_null(array: Any, field: pa.Field[Any]) -> bool:

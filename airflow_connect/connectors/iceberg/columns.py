@@ -61,7 +61,11 @@ class Projection:
         """A function from the members of structs to those of the target, without nulls where one is required."""
         places = self._places([field.name for field in source], [field.name for field in target], path)
         used = set(places.values())
-        self.dropped += [_join(path, field.name) for place, field in enumerate(source) if place not in used]
+        self.dropped += [
+            _join(path, field.name)
+            for place, field in enumerate(source)
+            if place not in used and not pa.types.is_null(field.type)
+        ]
         parts: list[tuple[int, Any, Convert]] = []
         for field in target:
             where = _join(path, field.name)
@@ -217,6 +221,8 @@ def _list(array: Any, target: Any, element: Convert) -> Any:
 def _scalar(source: Any, target: Any, path: str) -> Convert:
     if source == target:
         return _same
+    if pa.types.is_null(source):
+        return lambda array: _nulls(len(array), target)
     if pa.types.is_string(source):
         return _from_text(source, target, path)
     found = _from_number(source, target) or _from_time_or_bytes(source, target)

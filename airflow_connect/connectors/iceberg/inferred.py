@@ -2,8 +2,9 @@
 
 The rule: texts, true and false are what they are; whole numbers have 64 bits, all others are doubles, and so are whole
 numbers beside doubles; objects are structs, with every field that one of them has; lists have the type of all their
-elements. A field that is null everywhere, and an empty list, have no type, so they have no column yet. A field is
-required if every value has it; tables that are created or changed have optional columns all the same.
+elements. What is null everywhere, a list without elements and an object without fields have no type (`UNKNOWN`): no
+column is made for them, but a column that the table has gets them. A field is required if every value has it; tables
+that are created or changed have optional columns all the same.
 
 Source: org.apache.iceberg.connect.data.SchemaUtils.inferIcebergType, which looks at the first element of a list only.
 """
@@ -24,6 +25,9 @@ _PLAIN: dict[type, Type] = {
     str: Type.STRING,
     bytes: Type.BYTES,
 }
+UNKNOWN = "airflow_connect.Unknown"
+"""Name of the schema of values that say nothing about their type: nulls, as STRING, and empty objects, as STRUCT."""
+_NULLS, _EMPTY = Schema(Type.STRING, optional=True, name=UNKNOWN), Schema(Type.STRUCT, optional=True, name=UNKNOWN)
 
 
 def inferred_schema(values: Sequence[Any]) -> Schema:
@@ -40,27 +44,34 @@ def inferred_schema(values: Sequence[Any]) -> Schema:
                 suggestion="Wrap the value with a transformation (HoistField).",
             )
     found = _of(values, "")
-    if found is None:
-        raise DataError(
-            "A value has no field that is not null, so a table has no column for it.",
-            code="data.empty_struct",
-            suggestion="Drop such records with a transformation (Filter).",
-        )
-    return found
+    # A batch without columns would have no rows.
+    return struct((UNKNOWN, _NULLS)) if found is _EMPTY else found
 
 
-def _of(values: Sequence[Any], path: str) -> Schema | None:
-    """The schema of all values, nulls among them; None if nothing has a type."""
+def known_part(schema: Schema) -> Schema | None:
+    """The schema without parts of an unknown type; None if nothing is left."""
+    if schema.name == UNKNOWN:
+        return None
+    if schema.type is Type.ARRAY and schema.value_schema:
+        element = known_part(schema.value_schema)
+        return None if element is None else array(element, optional=schema.optional)
+    if schema.type is not Type.STRUCT:
+        return schema
+    fields = [(field.name, found) for field in schema.fields if (found := known_part(field.schema)) is not None]
+    return struct(*fields, optional=schema.optional) if fields else None
+
+
+def _of(values: Sequence[Any], path: str) -> Schema:
+    """The schema of all values, nulls among them."""
     present = [value for value in values if value is not None]
     is_optional = len(present) < len(values)
     kinds = {_kind(value) for value in present}
     if not kinds:
-        return None
+        return _NULLS
     if kinds == {dict}:
         return _of_objects(present, path, is_optional=is_optional)
     if kinds == {list}:
-        element = _of([item for value in present for item in value], f"{path}[]")
-        return None if element is None else array(element, optional=is_optional)
+        return array(_of([item for value in present for item in value], f"{path}[]"), optional=is_optional)
     if kinds == {int, float}:
         kinds = {float}
     if len(kinds) > 1 or not kinds <= _PLAIN.keys():
@@ -76,14 +87,10 @@ def _of(values: Sequence[Any], path: str) -> Schema | None:
     return Schema(_PLAIN[kind], optional=is_optional)
 
 
-def _of_objects(values: Sequence[Mapping[str, Any]], path: str, *, is_optional: bool) -> Schema | None:
+def _of_objects(values: Sequence[Mapping[str, Any]], path: str, *, is_optional: bool) -> Schema:
     names = dict.fromkeys(name for value in values for name in value)
-    fields = {}
-    for name in names:
-        found = _of([value.get(name) for value in values], f"{path}.{name}".lstrip("."))
-        if found is not None:
-            fields[str(name)] = found
-    return struct(*fields.items(), optional=is_optional) if fields else None
+    fields = [(str(name), _of([value.get(name) for value in values], f"{path}.{name}".lstrip("."))) for name in names]
+    return struct(*fields, optional=is_optional) if fields else _EMPTY
 
 
 def _kind(value: Any) -> type:

@@ -330,6 +330,12 @@ def new_schema(name: str, schema: Schema, config: IcebergConfig, *, is_inferred:
 
     ValueMapping(format_name="An Iceberg table").arrow_schema(schema)  # Refuses what is no STRUCT.
     fields = iceberg_fields(schema, all_optional=config.forces_optional or is_inferred)
+    if not fields:
+        raise SchemaError(
+            f"Table {name} cannot be created for a value in which every field is null or empty.",
+            code="data.empty_struct",
+            suggestion="Create the table, or drop such records with a transformation (Filter).",
+        )
     if config.ignores_case:
         changes(IcebergSchema(), fields, ignores_case=True)  # Refuses two fields that are the same column.
     refuse_twins(name, list(paths_of(fields)))

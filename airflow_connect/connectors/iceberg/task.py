@@ -242,13 +242,15 @@ class IcebergSinkTask(SinkTask):
     def _note(self) -> None:
         for why, count in sorted(self._left_out.items()):
             self.context.note(f"{plural(count, 'record')} left out: {why}.")
+        advice = "iceberg.tables.evolve-schema-enabled=true adds columns for them."
+        if self._opened[0].evolves:
+            advice = "They were empty: a column is added for the first value that has a type."
         for name in sorted({table for table, _ in self._dropped}):
             fields = {path: count for (table, path), count in self._dropped.items() if table == name}
             shown = ", ".join(f"{path} ({count} times)" for path, count in sorted(fields.items())[:_NAMES_TOLD])
             more = f" and {len(fields) - _NAMES_TOLD} more" if len(fields) > _NAMES_TOLD else ""
             self.context.note(
-                f"Table {name} does not have these fields of the records, so they were dropped: {shown}{more}."
-                " iceberg.tables.evolve-schema-enabled=true adds columns for them."
+                f"Table {name} does not have these fields of the records, so they were dropped: {shown}{more}. {advice}"
             )
         for name in sorted(self._opened[1].created):
             self.context.note(f"Table {name} was missing and was created.")

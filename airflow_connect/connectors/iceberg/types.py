@@ -35,6 +35,7 @@ from pyiceberg.types import (
 )
 
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Type
+from airflow_connect.connectors.iceberg.inferred import UNKNOWN, known_part
 from airflow_connect.converters.value_transform import ChangeRules, Transform, make_transform
 from airflow_connect.errors import SchemaError
 from airflow_connect.formats.columnar.arrow_schema import ArrowMapping
@@ -83,7 +84,12 @@ class ValueMapping(ArrowMapping):
         """The function from a Connect value to what Arrow accepts, or None if they are equal."""
         return make_transform(schema, ChangeRules(lambda _: True))
 
+    def _fields(self, schema: Schema, path: str) -> list[pa.Field[Any]]:
+        return [] if schema.name == UNKNOWN else super()._fields(schema, path)
+
     def _type(self, schema: Schema, path: str) -> pa.DataType:
+        if schema.name == UNKNOWN and schema.type is not Type.STRUCT:
+            return pa.null()
         if schema.type is not Type.MAP or not schema.key_schema or not schema.value_schema:
             return super()._type(schema, path)
         key: Any = pa.field("key", self._type(schema.key_schema, f"{path} (a map key)"), nullable=False)
@@ -106,12 +112,15 @@ def iceberg_type(schema: Schema, path: str, *, all_optional: bool) -> IcebergTyp
 
 
 def iceberg_fields(schema: Schema, *, all_optional: bool) -> tuple[NestedField, ...]:
-    """The columns of a table for values of `schema`, a STRUCT.
+    """The columns of a table for values of `schema`, a STRUCT; none for parts whose type is unknown.
 
     Raises:
         SchemaError: Iceberg has no such type.
     """
-    struct = iceberg_type(schema, "", all_optional=all_optional)
+    known = known_part(schema)
+    if known is None:
+        return ()
+    struct = iceberg_type(known, "", all_optional=all_optional)
     assert isinstance(struct, StructType)
     return struct.fields
 
