@@ -64,15 +64,18 @@ class IcebergSink(Sink):
 
     @property
     def catalog(self) -> Catalog:
-        """The catalog, opened anew."""
+        """The catalog, opened anew; to be closed."""
         return load_catalog("iceberg", **self.properties)
 
     def table(self) -> Table | None:
         """The table, if it exists."""
+        catalog = self.catalog
         try:
-            return self.catalog.load_table(self.table_name)
+            return catalog.load_table(self.table_name)
         except NoSuchTableError:
             return None
+        finally:
+            catalog.close()
 
     def rows(self) -> list[dict[str, Any]]:
         """Every row, without columns that are null."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -13,6 +12,7 @@ from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.s3 import S3Server
 from tests.support.copies.iceberg import IcebergSink, iceberg_sink
 from tests.support.kafka_data import TopicProducer
+from tests.support.servers.databases import Database
 
 pytestmark = pytest.mark.integration
 
@@ -22,28 +22,24 @@ def sink(
     kafka: KafkaBroker,
     s3: S3Server,
     bucket: str,
-    postgresql_database: str,
+    postgresql_database: Database,
     tmp_path: Path,
     make_topic: Callable[..., str],
 ) -> IcebergSink:
     made = iceberg_sink(kafka, tmp_path, make_topic(2))
     made.catalog_properties = {
         "type": "sql",
-        "uri": postgresql_database.replace("postgresql://", "postgresql+psycopg://"),
+        "uri": postgresql_database.url,
         "warehouse": f"s3://{bucket}/warehouse",
         "s3.endpoint": s3.endpoint_url,
         "s3.access-key-id": s3.access_key,
         "s3.secret-access-key": s3.secret_key,
         "s3.region": s3.region,
     }
-    url = urlsplit(postgresql_database)
-    place = f"{url.hostname}:{url.port}" if url.hostname else ""
     made.config |= {
         "iceberg.catalog.type": None,
         "iceberg.catalog.catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
-        "iceberg.catalog.uri": f"jdbc:postgresql://{place}{url.path}?{url.query}".rstrip("?"),
-        "iceberg.catalog.jdbc.user": url.username or None,
-        "iceberg.catalog.jdbc.password": url.password or None,
+        "iceberg.catalog.uri": postgresql_database.jdbc_url,
     }
     return made
 
@@ -68,6 +64,6 @@ def test_rows_are_there_once_and_a_run_that_fails_leaves_no_file(
     assert failed.error is not None
     assert failed.error["code"] == "data.not_struct"
     assert objects(s3, bucket, ".parquet") == files
-    report = sink.run(**{"errors_tolerance": "all"})
+    report = sink.run(errors_tolerance="all")
     assert (report.records, report.dead_lettered + report.filtered) == (1, 1)
     assert sorted(row["n"] for row in sink.rows()) == list(range(21))
