@@ -187,6 +187,10 @@ class StagedFileLostError(ConnectError):
     code = "publish.lost"
 
 
+class NothingPublishedError(StagedFileLostError):
+    """Nothing of a manifest is visible, and nothing of it ever can be: it is closed, and its records copied again."""
+
+
 class StateError(ConnectError):
     """A document of a run, or one in the runs topic, cannot be read: unknown version or damaged."""
 
@@ -203,6 +207,12 @@ class SearchError(ConnectError):
     """A search server refused a request: an index is missing, blocked or closed, or its own message tells why."""
 
     code = "search.failed"
+
+
+class IcebergError(ConnectError):
+    """The catalog of an Iceberg table refused a request, or a table cannot take what a run has for it."""
+
+    code = "iceberg.failed"
 
 
 class TaskFailedError(ConnectError):

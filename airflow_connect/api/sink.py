@@ -429,6 +429,13 @@ class StagingSinkConnector(SinkConnector):
         """
         return LeftoverPattern(self.store_name(self.config), (), ALL_LISTED, tuple(ranges))
 
+    def prepare(self, files: Sequence[StagedFile]) -> Sequence[StagedFile]:
+        """The last step before the manifest: returns the same files, with the tokens that it is to hold.
+
+        Called if there are files. Raises ConnectError if nothing can be published.
+        """
+        return files
+
     def published(self, run: PublishedRun, publisher: Publisher) -> Sequence[str]:
         """Do what must follow publishing: every file of a manifest is visible, its offsets are not committed yet.
 
@@ -475,6 +482,7 @@ class StagingSinkConnector(SinkConnector):
 
         Raises:
             PublishConflictError: a key holds something else.
+            NothingPublishedError: none is visible, and none can ever be; a recovering run then copies again.
             UnavailableError: the store did not answer; a later run continues.
         """
         raise NotImplementedError("A class without `publisher` defines `publish`.")

@@ -10,6 +10,7 @@ from airflow_connect.api.config.plugins import PluginKind
 _FILES, _JDBC = "airflow_connect.connectors.files", "airflow_connect.connectors.jdbc"
 _S3 = f"{_FILES}.s3"
 _FILE_SOURCE = "airflow_connect.connectors.file_stream.source"
+_ICEBERG = "airflow_connect.connectors.iceberg.connector"
 _METRICS = "airflow_connect.connectors.metrics"
 _RESTORE = "airflow_connect.connectors.restore.connector"
 
@@ -25,6 +26,8 @@ TABLES = {
         "io.confluent.connect.elasticsearch.ElasticsearchSinkConnector": (
             "airflow_connect.connectors.search.connector:ElasticsearchSinkConnector"
         ),
+        "org.apache.iceberg.connect.IcebergSinkConnector": f"{_ICEBERG}:IcebergSinkConnector",
+        "io.tabular.iceberg.connect.IcebergSinkConnector": f"{_ICEBERG}:IcebergSinkConnector",
         "org.apache.kafka.connect.file.FileStreamSourceConnector": (
             f"{_FILE_SOURCE}.connector:FileStreamSourceConnector"
         ),

@@ -118,10 +118,9 @@ def _of_array(item: Transform) -> Transform:
 
 
 def _of_map(key: Transform | None, item: Transform | None, stays_map: bool) -> Transform | None:
-    if stays_map and item is None:
+    if stays_map and key is None and item is None:
         return None
-    change = item or (lambda value: value)
+    change, change_key = item or (lambda value: value), key or (lambda value: value)
     if stays_map:
-        return lambda value: {k: change(v) for k, v in value.items()}
-    change_key = key or (lambda value: value)
+        return lambda value: {change_key(k): change(v) for k, v in value.items()}
     return lambda value: [{"key": change_key(k), "value": change(v)} for k, v in value.items()]

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_connect.api.staging import StagedFile
-from airflow_connect.errors import ConnectError, OffsetError, StagedFileLostError
+from airflow_connect.counting import plural
+from airflow_connect.errors import ConnectError, NothingPublishedError, OffsetError, StagedFileLostError
 from airflow_connect.exactly_once.journal import Commit, Journal, TopicRecord
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.state import CLOSED, ConnectorState
@@ -20,9 +21,10 @@ Save = Callable[[Manifest, Sequence[StagedFile], str], Manifest]
 
 
 class NeverVisibleError(Exception):
-    """The store does not keep the names of a manifest, and none of its files is visible; holds one of the names.
+    """None of the files of a manifest is visible, and none can ever be; says why, as a sentence.
 
-    Versions before the check of `S3Requests.check_key_is_kept` wrote such manifests.
+    The store does not keep their names (versions before the check of `S3Requests.check_key_is_kept` wrote such
+    manifests), or it has said so itself.
     """
 
 
@@ -52,7 +54,10 @@ def publish(
         NeverVisibleError: none of the files is visible, and none can ever be.
         UnavailableError: the store did not answer; the manifest stays open and the next run continues.
     """
-    outcomes = publisher.publish(manifest.files, progress)
+    try:
+        outcomes = publisher.publish(manifest.files, progress)
+    except NothingPublishedError as error:
+        raise NeverVisibleError(error.message) from error
     lost = [f for f in manifest.files if outcomes[f.key] is Outcome.LOST]
     if not lost:
         return manifest
@@ -80,7 +85,10 @@ def _stage_again_or_save(
         if error.code != NAME_NOT_KEPT:
             raise
         if len(lost) == len(manifest.files):
-            raise NeverVisibleError(lost[0].key) from error
+            raise NeverVisibleError(
+                f"Run {manifest.run_id} was to publish {plural(len(lost), 'file')} under names that the store does not"
+                f" keep, such as {lost[0].key!r}."
+            ) from error
         why = error.message.removesuffix(".")
         if save is None:
             raise _lost(sorted(f.key for f in lost), f"could not be copied again: {why}") from error

@@ -36,7 +36,7 @@ _SCHEMAS_KEPT = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class _Codec:
+class Codec:
     """pyarrow's name, level (None: the codec has none) and Parquet's extension (CompressionCodecName)."""
 
     name: str
@@ -45,16 +45,16 @@ class _Codec:
 
 
 # Levels are always given: pyarrow's default for gzip (9) is 40 times slower than zstd.
-_CODECS = {
-    "none": _Codec("none", None, ""),
-    "uncompressed": _Codec("none", None, ""),
-    "snappy": _Codec("snappy", None, ".snappy"),
-    "gzip": _Codec("gzip", 4, ".gz"),
-    "brotli": _Codec("brotli", 4, ".br"),
-    "zstd": _Codec("zstd", 1, ".zstd"),
+CODECS = {
+    "none": Codec("none", None, ""),
+    "uncompressed": Codec("none", None, ""),
+    "snappy": Codec("snappy", None, ".snappy"),
+    "gzip": Codec("gzip", 4, ".gz"),
+    "brotli": Codec("brotli", 4, ".br"),
+    "zstd": Codec("zstd", 1, ".zstd"),
     # Both write LZ4_RAW: Hadoop's older LZ4 is deprecated by the Parquet specification.
-    "lz4": _Codec("lz4", None, ".lz4hadoop"),
-    "lz4_raw": _Codec("lz4", None, ".lz4raw"),
+    "lz4": Codec("lz4", None, ".lz4hadoop"),
+    "lz4_raw": Codec("lz4", None, ".lz4raw"),
 }
 
 
@@ -132,14 +132,14 @@ class ParquetFormat(ArrowFormat):
         Raises:
             ConfigError: the codec does not exist, or no free library can write it (lzo).
         """
-        if codec not in _CODECS:
+        if codec not in CODECS:
             raise ConfigError(
                 f"The Parquet codec {codec!r} cannot be written.",
                 code="config.value",
-                suggestion=f"Use one of {', '.join(_CODECS)}.",
+                suggestion=f"Use one of {', '.join(CODECS)}.",
                 config_path="parquet.codec",
             )
-        self._codec = _CODECS[codec]
+        self._codec = CODECS[codec]
         self._codec_in_extension = codec_in_extension
         super().__init__("ParquetFormat", ArrowMapping(allow_optional_map_keys))
         self._row_group_bytes = row_group_bytes
@@ -204,7 +204,9 @@ class ValueColumns:
             wrong = next((v for v in values if v is None or find_mismatch(self._schema, v)), values)
             if wrong is not values:
                 raise cannot_write(self._format_name, self._schema, wrong, ValueError("null"))
-        return pa.RecordBatch.from_struct_array(array).cast(self.columns)
+        batch = pa.RecordBatch.from_struct_array(array)
+        # pyarrow 26 cannot cast lists of nulls, not even to themselves.
+        return batch if batch.schema.equals(self.columns) else batch.cast(self.columns)
 
 
 def _has_wrong_null(array: Any, field: pa.Field[Any]) -> bool:
@@ -275,12 +277,27 @@ class TableWriter(Protocol):
 class RowGroupWriter:
     """Writes row groups to a sink; the first one determines which columns get a dictionary."""
 
-    def __init__(self, sink: ByteSink, columns: pa.Schema, codec: _Codec) -> None:
-        """Writes nothing before the first row group."""
+    def __init__(self, sink: ByteSink, columns: pa.Schema, codec: Codec, **options: Any) -> None:
+        """Writes nothing before the first row group; `options`: more of pyarrow's writer."""
         self._file = SinkFile(sink)
         self._columns = columns
         self._codec = codec
+        self._options = options
         self._writer: pq.ParquetWriter | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes written so far."""
+        return self._file.tell()
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """The footer, once it is written."""
+        if self._writer is None:
+            raise TypeError("The file is not finished.")
+        written: Any = self._writer.writer
+        metadata: pq.FileMetaData = written.metadata
+        return metadata
 
     def write(self, table: pa.Table) -> None:
         """Write a row group."""
@@ -294,7 +311,7 @@ class RowGroupWriter:
         """Write the footer."""
         self._file.open = True
         try:
-            self._opened(self._columns.empty_table()).close()
+            self._opened(pa.Table.from_batches([], self._columns)).close()
         finally:
             self._file.open = False
 
@@ -307,6 +324,7 @@ class RowGroupWriter:
                 "use_dictionary": choose_dictionary_columns(table),
                 "dictionary_pagesize_limit": DICTIONARY_BYTES,
                 "store_schema": False,
+                **self._options,
             }
             file: Any = self._file
             self._writer = pq.ParquetWriter(file, self._columns, **options)

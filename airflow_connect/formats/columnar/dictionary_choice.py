@@ -28,7 +28,10 @@ def choose_dictionary_columns(table: pa.Table) -> list[str]:
     Leaves of nested columns are always included: a writer drops their dictionary if it grows too large.
     """
     chosen = []
-    for name, column in zip(table.schema.names, table.columns, strict=True):
+    for name, found in zip(table.schema.names, table.columns, strict=True):
+        column = found
+        if isinstance(found.type, pa.BaseExtensionType):  # A UUID, which pyarrow does not count.
+            column = found.cast(found.type.storage_type)
         if pa.types.is_nested(column.type):
             chosen += _leaves(name, column.type)
         elif not pa.types.is_boolean(column.type) and _is_worth_a_dictionary(column):

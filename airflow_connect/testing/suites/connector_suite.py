@@ -45,5 +45,7 @@ class ConnectorConformance:
         reports = [process.wait() for process in [case.start(), case.start()]]
         case.run()
 
-        assert all(r is not None and (r.error is None or r.error["code"] == "run.fenced") for r in reports), reports
+        assert all(r is not None and (r.error is None or r.error["code"] == "run.fenced") for r in reports), [
+            r and r.error for r in reports
+        ]
         case.check_everything_arrived()

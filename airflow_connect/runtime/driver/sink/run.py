@@ -158,7 +158,8 @@ class SinkRun(RunInProgress):
         after = documents.after(reports)
         kept_after = after if documents.changes(after) else None
         counts = {**manifest.counts, **after.counts}
-        return replace(manifest, counts=counts, for_tasks=documents.state.for_tasks, after=kept_after)
+        files, for_tasks = self._config.sink.prepare(manifest.files), documents.state.for_tasks
+        return replace(manifest, files=files, counts=counts, for_tasks=for_tasks, after=kept_after)
 
     # --- recover -------------------------------------------------------------------------------------------------
 
@@ -186,7 +187,7 @@ class SinkRun(RunInProgress):
         try:
             manifest, notes = self._publish(kafka, manifest, kafka.journal, state)
         except commits.NeverVisibleError as error:
-            return self._give_up(kafka, state, manifest, str(error))
+            return self._give_up(kafka, state, str(error))
         refuse_when_stopping()
         kafka.ensure_group_empty()
         if manifest.dead_letters:
@@ -207,16 +208,12 @@ class SinkRun(RunInProgress):
         notes = (*state.notes, *manifest.notes, *replaced)
         return replace(state, connector=after, recovered=manifest, notes=notes)
 
-    def _give_up(self, kafka: SinkSession, state: SinkRunState, manifest: Manifest, name: str) -> SinkRunState:
+    def _give_up(self, kafka: SinkSession, state: SinkRunState, why: str) -> SinkRunState:
         """Close a manifest of which nothing is visible and nothing ever can be; its records are planned again."""
         refuse_when_stopping()
         kafka.ensure_group_empty()
         kafka.journal.commit(Commit(offsets={}, state=state.connector, closes_manifest=True))
-        note = (
-            f"Run {manifest.run_id} was to publish {plural(len(manifest.files), 'file')} under names that the store"
-            f" does not keep, such as {name!r}. None is visible, and all are given up. No offset was moved, and the"
-            " records are copied again."
-        )
+        note = f"{why} None is visible, and all are given up. No offset was moved, and the records are copied again."
         self._warn(note)
         return replace(state, notes=(*state.notes, note))
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.publishing import Publisher
     from airflow_connect.api.sink_roles import Jvm
     from airflow_connect.api.sink_state import CopiedRun, PlannedRun
+    from airflow_connect.api.staging import StagedFile
     from airflow_connect.documents.run import PublishedRun
 
 NOTHING_STAGED = r"(?!)"
@@ -190,6 +191,23 @@ class StartedSink(Started):
         if not self._stages:
             return LeftoverPattern(self.store_name, (), NOTHING_STAGED, tuple(ranges))
         found: LeftoverPattern = self.call("leftovers", lambda connector: connector.leftovers(ranges))
+        return found
+
+    def prepare(self, files: Sequence[StagedFile]) -> tuple[StagedFile, ...]:
+        """What the manifest holds of staged files.
+
+        Raises:
+            ConnectError: the connector fails, or returns other files.
+        """
+        if not files or not self._overrides("prepare"):
+            return tuple(files)
+        found: tuple[StagedFile, ...] = self.call("prepare", lambda connector: tuple(connector.prepare(files)))
+        if [file.key for file in found] != [file.key for file in files]:
+            raise TaskFailedError(
+                f"{self._class.__name__}.prepare returned other files than it got.",
+                code="plugin.prepare",
+                suggestion="It must return each of them, in their order, with the same key.",
+            )
         return found
 
     def published(self, run: PublishedRun, publisher: Publisher) -> tuple[str, ...]:

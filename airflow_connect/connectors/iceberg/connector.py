@@ -1,0 +1,96 @@
+"""The Iceberg sink as a connector class: its keys, its task, its publisher, and what it promises."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from airflow_connect.api.publishing import LeftoverPattern
+from airflow_connect.api.sink import Splitting, StagingSinkConnector
+from airflow_connect.connectors.iceberg.tables import IcebergConfig
+from airflow_connect.counting import plural
+
+if TYPE_CHECKING:
+    from airflow_connect.api.offsets import OffsetRange
+    from airflow_connect.api.publishing import Publisher
+    from airflow_connect.api.staging import StagedFile
+    from airflow_connect.connectors.iceberg.publisher import IcebergPublisher
+    from airflow_connect.documents.run import PublishedRun
+
+_TABLES_NAMED = 20
+
+
+class IcebergSinkConnector(StagingSinkConnector):
+    """`org.apache.iceberg.connect.IcebergSinkConnector`: topics as tables of a lake, one snapshot for each run."""
+
+    config_def = IcebergConfig.config_def()
+    task_class = "airflow_connect.connectors.iceberg.task:IcebergSinkTask"
+    _publisher: IcebergPublisher | None = None
+
+    def check_config(self, config: Mapping[str, str]) -> None:
+        """Read the whole configuration.
+
+        Raises:
+            ConfigError: a key is wrong.
+        """
+        from airflow_connect.connectors.iceberg.catalogs import catalog_settings
+
+        typed = IcebergConfig.from_config(config)
+        typed.check()
+        catalog_settings(typed, self.context.aws)
+
+    @classmethod
+    def notes_on_config(cls, config: Mapping[str, str]) -> Sequence[str]:
+        """That a table has every version of a row, if the original would be told how to identify rows."""
+        typed = IcebergConfig.from_config(config)
+        if not typed.id_columns and not any(key.endswith(".id-columns") for key in config):
+            return ()
+        return ("Rows are appended. The columns that identify rows are recorded in tables, and change nothing else.",)
+
+    def store_name(self, config: Mapping[str, str]) -> str:
+        """The catalog."""
+        return f"iceberg://{IcebergConfig.from_config(config).catalog}"
+
+    def splitting(self) -> Splitting:
+        """Rows of a table have no order, so several tasks may copy one partition."""
+        return Splitting()
+
+    def publisher(self) -> IcebergPublisher:
+        """What commits; opens the catalog on first use."""
+        from airflow_connect.connectors.iceberg.catalogs import open_catalog
+        from airflow_connect.connectors.iceberg.publisher import IcebergPublisher
+
+        if self._publisher is None:
+            typed, aws = IcebergConfig.from_config(self.config), self.context.aws
+            self._publisher = IcebergPublisher(
+                self.config["name"], typed, lambda: open_catalog(typed, aws), keeps=self.context.overwrite
+            )
+        return self._publisher
+
+    def prepare(self, files: Sequence[StagedFile]) -> Sequence[StagedFile]:
+        """Write manifests, and choose the ids of snapshots."""
+        return self.publisher().prepare(files, self.context.run_id)
+
+    def published(self, run: PublishedRun, publisher: Publisher) -> Sequence[str]:
+        """The snapshots of the run, for its report."""
+        from airflow_connect.connectors.iceberg.publisher import by_table, commit_of
+
+        commits = [commit_of(name, files) for name, files in by_table(run.files).items()]
+        return [
+            f"Table {one['table']} has the snapshot {one['snapshot']} of this run:"
+            f" {plural(sum(m['rows'] for m in one['manifests']), 'row')} in"
+            f" {plural(sum(m['files'] for m in one['manifests']), 'file')}."
+            for one in commits[:_TABLES_NAMED]
+        ] + ([f"So have {len(commits) - _TABLES_NAMED} more tables."] if len(commits) > _TABLES_NAMED else [])
+
+    def leftovers(self, ranges: Sequence[OffsetRange]) -> LeftoverPattern:
+        """Files in the folder of the run, below each of its tables."""
+        typed, run_id = IcebergConfig.from_config(self.config), self.context.run_id
+        tables = typed.tables or ("*",)
+        return LeftoverPattern(
+            store=self.store_name(self.config),
+            prefixes=tuple(f"{name}#{run_id}" for name in tables),
+            pattern=f"(?s).*/ac-{re.escape(run_id)}/.*",
+            ranges=tuple(ranges),
+        )
