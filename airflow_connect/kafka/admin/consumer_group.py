@@ -18,6 +18,7 @@ stops waiting, and then drops the client.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -186,6 +187,9 @@ def _stable_offsets(admin: Admin, group: str, wanted: list[_Partition], doing: s
     except KafkaException as error:
         inner = kafka_error(error)
         if inner is not None and inner.code() == KafkaError._TIMED_OUT and _is_unstable(admin, group, wanted):
+            with suppress(KafkaException):
+                # The coordinator may have come only now: then nothing is known of a transaction.
+                return _fetch(admin, group, wanted, TRY_TIMEOUT_S)
             raise UnavailableError(
                 f"A transaction that has written offsets of group {group} is still open after {STABLE_TIMEOUT_S:.0f} s,"
                 f" so the offsets of {names(map(_name_of, wanted))} are not known (UNSTABLE_OFFSET_COMMIT).",

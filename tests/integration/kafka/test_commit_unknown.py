@@ -26,8 +26,12 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module")
 def own_broker() -> Iterator[KafkaBroker]:
-    """A broker that may be frozen."""
-    with KafkaBroker.start() as own:
+    """A broker that may be frozen.
+
+    Its own controller does not take it for dead meanwhile: what happens when coordinators move is shown elsewhere
+    (`test_cluster.py`), and a broker that moves them in the middle of a commit may keep offsets open for good.
+    """
+    with KafkaBroker.start(properties={"broker.session.timeout.ms": "60000"}) as own:
         yield own
 
 
