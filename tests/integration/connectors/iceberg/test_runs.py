@@ -41,11 +41,7 @@ def test_table_that_was_dropped_rolled_back_or_set_back_is_named_once(
     sink: IcebergSink, produce: TopicProducer
 ) -> None:
     def notes() -> list[str]:
-        return [
-            note
-            for note in sink.run().notes
-            if "committed to it" in note or "rolled back" in note
-        ]
+        return [note for note in sink.run().notes if "committed to it" in note or "rolled back" in note]
 
     for start in (0, 10):
         fill(sink, produce, start, start + 10)
