@@ -35,6 +35,8 @@ FEWEST_FOR_COPY = 100
 _STAGE = "airflow_connect_stage"
 _REPEATED_KEY = "21000"
 """PostgreSQL: one statement would change a row twice, since the column takes different values for the same key."""
+_NO_OPERATOR = "42883"
+"""PostgreSQL: there is no operator, or no function, for these types."""
 _MORE_THAN_ONE_ROW = 1242
 """MySQL, MariaDB: what the guard of `MySqlStatements.on_duplicate` raises."""
 _LARGE = 128 << 10
@@ -163,6 +165,9 @@ class ChunkExecutor:
                 return
             if _is_guard(error, work.names):
                 error = RowRefusedError(ANOTHER_ROW)
+            if _has_no_operator(error) and (work.deletes or self._mode == keys.UPDATE):
+                reason = f"its key cannot be compared with {', '.join(work.names.keys)} of {work.table}"
+                error = RowRefusedError(f"{reason}: {reason_of(error)}", Failure.VALUE)
             if not _is_refused(error):
                 raise  # Not rolled back here: after a deadlock, there is no savepoint any more.
             _check_transaction(connection, work, rows, error)
@@ -327,6 +332,12 @@ def _check_transaction(
 def _repeats_a_key(error: Exception) -> bool:
     """Whether PostgreSQL takes two keys of a statement for the same one: single statements may write them."""
     return getattr(getattr(error, "orig", None) or error, "sqlstate", None) == _REPEATED_KEY
+
+
+def _has_no_operator(error: Exception) -> bool:
+    """Whether PostgreSQL cannot compare a column with a value of its type; in a trigger, it tells where."""
+    original: Any = getattr(error, "orig", None) or error
+    return getattr(original, "sqlstate", None) == _NO_OPERATOR and not original.diag.context
 
 
 def _is_guard(error: Exception, names: Names) -> bool:

@@ -12,6 +12,7 @@ from airflow_connect.api import schema as s
 from airflow_connect.connectors.jdbc.sink.conditions import Comparison, comparisons
 from airflow_connect.connectors.jdbc.sink.fields import SinkField
 from airflow_connect.connectors.jdbc.sink.outcome import RowRefusedError
+from airflow_connect.errors import DatabaseError
 from tests.support.copies.jdbc_sink_tasks import SinkRun, give, records
 
 pytestmark = pytest.mark.integration
@@ -223,6 +224,27 @@ def test_row_of_an_upsert_is_found_by_its_key(request, mode, kind, declared, sch
     give(upserts.open(), records({"n": key, "note": "old"}, schema=value))
     assert give_key(database, mode, schema, key) == []
     assert database.rows("SELECT note FROM orders") == ([("new",)] if mode == "update" else [])
+
+
+@pytest.mark.parametrize("mode", ["delete", "update"])
+@pytest.mark.parametrize(("declared", "schema", "key"), [("int", s.BOOLEAN, True), ("uuid", s.INT64, 5)])
+def test_key_that_postgresql_cannot_compare_is_refused(postgresql_database, mode, declared, schema, key):
+    """The run failed whatever errors.tolerance was, while an upsert refused the record."""
+    postgresql_database.execute(f"CREATE TABLE orders (n {declared}, note text)")
+    ((_, message),) = give_key(postgresql_database, mode, schema, key)
+    assert 'its key cannot be compared with "n" of orders: operator does not exist: ' in message
+
+
+def test_operator_that_a_trigger_lacks_is_no_reason_of_a_row(postgresql_database):
+    postgresql_database.execute(
+        "CREATE TABLE orders (n int, note text)",
+        "CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$"
+        " BEGIN IF OLD.n = true THEN RETURN NULL; END IF; RETURN OLD; END $$",
+        "CREATE TRIGGER broken BEFORE DELETE ON orders FOR EACH ROW EXECUTE FUNCTION broken()",
+        "INSERT INTO orders VALUES (5, 'old')",
+    )
+    with pytest.raises(DatabaseError, match="operator does not exist"):
+        give_key(postgresql_database, "delete", s.INT64, 5)
 
 
 def give_key(database, mode, schema, key):
