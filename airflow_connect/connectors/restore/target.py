@@ -77,6 +77,20 @@ class Limits(NamedTuple):
     needs_keys: bool
 
 
+class Prepared(NamedTuple):
+    """The topics that records go to, after they were checked.
+
+    Attributes:
+        targets: by topic its id, and what it takes and keeps.
+        to_lift: by topic the settings that would delete records meanwhile.
+        later: by topic what it gets when all is restored.
+    """
+
+    targets: Mapping[str, tuple[str, Limits]]
+    to_lift: Mapping[str, Mapping[str, str]]
+    later: Mapping[str, Mapping[str, str]]
+
+
 @dataclass(frozen=True, slots=True)
 class Targets:
     """The topics of the cluster that records go to.

@@ -129,7 +129,7 @@ class _Work:
             stack.callback(progress.close)
             delivery = delivery_of(self.source.guarantee, producer, self.config.offsets_topics)
             groups = connector.topic_groups if self.config.worker.sources.creates_topics else ()
-            topics = TopicCreation(admin, groups)
+            topics = TopicCreation(admin, groups, self.config.state_topics)
             parts = LoopParts(context, context.offset_reader, converter, delivery, topics, policy, progress)
             done, opened = self._copied(task, parts)
             notes = Notes()

@@ -77,7 +77,9 @@ def test_of_two_that_begin_together_one_fails(
     monkeypatch.setattr(Alone, "check", waiting(Alone.check, before=True))
     more = {"accept.loss": "retention"} if form == "records" else VALUES
     reports = together(restore, **more)
-    assert sorted(report.status for report in reports) == ["done", "failed"], [report.error for report in reports]
+    assert sorted(report.status for report in reports) == ["done", "failed"], [
+        report.error and report.error["message"] for report in reports
+    ]
     failed = next(report for report in reports if report.status == "failed")
     assert failed.error is not None and failed.error["code"] == "restore.not_alone"
     assert "-0 was empty when" in failed.error["message"] and "at offset 0" in failed.error["message"]
