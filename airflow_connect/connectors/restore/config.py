@@ -15,6 +15,7 @@ from airflow_connect.connectors.files.s3.keys import S3StoreKeys
 from airflow_connect.connectors.restore.keys import (
     GENERIC,
     S3_KEYS,
+    TRANSFORMS,
     WHOLE_FORMATS,
     HdfsSourceKeys,
     LocalSourceKeys,
@@ -44,7 +45,6 @@ from airflow_connect.stores.s3.settings import S3Settings
 if TYPE_CHECKING:
     from airflow_connect.connectors.restore.values.envelopes import Envelope
 
-TRANSFORMS = "transforms"
 _OF_RESTORES = (
     RestoreKeys.topics, RestoreKeys.topics_regex, RestoreKeys.rename, RestoreKeys.until_ms, RestoreKeys.from_ms,
     RestoreKeys.until_offsets, RestoreKeys.from_offsets, RestoreKeys.file_pattern,
