@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.connectors.restore.keys import ANY, RestoreKeys
 from airflow_connect.errors import ConnectError, OffsetError, UnavailableError
-from airflow_connect.kafka.reading.first_timestamps import BEGINNING, first_records
+from airflow_connect.kafka.reading.first_timestamps import BEGINNING, FirstRecord, first_records
 
 if TYPE_CHECKING:
     from airflow_connect.api.source import SourceTaskContext
     from airflow_connect.connectors.restore.config import RestoreConfig
 
-FETCH_BYTES = 1 << 20
-"""Of a partition at a time: an earlier attempt may have left an aborted transaction."""
+FETCH_BYTES, READ_S = 1 << 20, 30.0
+"""Of a partition at a time, and of all: earlier attempts may have left aborted transactions. The open one of this task
+may be so old before Kafka ends it (60 s)."""
 
 
 class Alone:
@@ -47,8 +48,7 @@ class Alone:
         """
         written = {tp: offset for tp, offset in first.items() if tp in self._left}
         before = {tp: offset for tp, offset in written.items() if offset != 0}
-        beginning = dict.fromkeys(before, BEGINNING)
-        found = first_records(self._settings, beginning, "read_committed", fetch_bytes=FETCH_BYTES) if before else {}
+        found = first_visible(self._settings, before)
         for tp, offset in sorted(before.items()):
             one = found.get(tp)
             if isinstance(one, ConnectError):
@@ -61,6 +61,14 @@ class Alone:
             if one.offset < offset:
                 raise _not_alone(tp, offset, one.offset, is_open=one.timestamp_ms is None)
         self._left -= written.keys()
+
+
+def first_visible(
+    settings: Mapping[str, Any], partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, FirstRecord | ConnectError]:
+    """The first committed record of each partition, or where an open transaction begins; see `first_records`."""
+    beginning = dict.fromkeys(partitions, BEGINNING)
+    return first_records(settings, beginning, "read_committed", fetch_bytes=FETCH_BYTES, within_s=READ_S)
 
 
 def _not_alone(tp: TopicPartition, first: int, other: int, *, is_open: bool) -> OffsetError:

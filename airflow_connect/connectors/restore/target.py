@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from airflow_connect.api.cluster_facts import TopicFacts
 from airflow_connect.api.offsets import TopicPartition, is_other_topic
+from airflow_connect.connectors.restore.alone import first_visible
 from airflow_connect.connectors.restore.keys import ANY, RESUME, RETENTION, TIMESTAMP, RestoreKeys
 from airflow_connect.connectors.restore.work import ANY_TIME
 from airflow_connect.counting import names, plural
@@ -17,6 +18,7 @@ from airflow_connect.kafka.admin.permissions import missing_on_topics, not_creat
 from airflow_connect.kafka.admin.topic_settings import settings_of
 from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS, TopicInfo, all_names, resolve_topics
 from airflow_connect.kafka.clients.short_lived import Admin
+from airflow_connect.kafka.reading.first_timestamps import FirstRecord
 
 TIMESTAMP_TYPE, BEFORE_MAX, RETENTION_MS = "message.timestamp.type", "message.timestamp.before.max.ms", "retention.ms"
 AFTER_MAX = "message.timestamp.after.max.ms"
@@ -48,6 +50,10 @@ class Claim(Protocol):
     @property
     def topic_id(self) -> str:
         """Its id."""
+
+    @property
+    def passed(self) -> int:
+        """Files of which something was restored; 0: the topic was only chosen."""
 
 
 class Wanted(NamedTuple):
@@ -314,14 +320,27 @@ class Targets:
             )
         if self.must_be == ANY:
             return
-        tps = [TopicPartition(target, number) for number in range(info.partitions) if number not in begun]
+        restored = {number for number, one in begun.items() if one.passed}
+        tps = [TopicPartition(target, number) for number in range(info.partitions) if number not in restored]
         low = watermarks.earliest_offsets(self.admin, tps)
         end = watermarks.latest_offsets(self.admin, tps, watermarks.READ_UNCOMMITTED)
-        if filled := [f"{tp} [{low[tp]}, {end[tp]})" for tp in tps if end[tp] > low[tp]]:
+        left = {tp for tp in tps if end[tp] > low[tp]}
+        left -= self._only_aborted(tp for tp in left if tp.partition in begun)
+        if filled := [f"{tp} [{low[tp]}, {end[tp]})" for tp in tps if tp in left]:
             yield (
                 f"{target} is not empty, and this connector has not restored what it holds: {names(filled)}. A topic"
                 " that is backed up and restored in place would grow without end."
             )
+
+    def _only_aborted(self, chosen: Iterable[TopicPartition]) -> set[TopicPartition]:
+        """Those of the partitions without a committed record: what a run has left that did not commit its first ones.
+
+        What cannot be read is left to the tasks, which look again (`Alone`).
+        """
+        wanted = set(chosen)
+        found = first_visible(self.admin.settings, wanted) if wanted else {}
+        seen = {tp for tp, one in found.items() if isinstance(one, FirstRecord) and one.timestamp_ms is not None}
+        return wanted - seen
 
     def _of_settings(self, target: str, wanted: Wanted, settings: Mapping[str, str]) -> Iterator[str]:
         if settings.get(TIMESTAMP_TYPE) == "LogAppendTime" and TIMESTAMP not in self.accepted:

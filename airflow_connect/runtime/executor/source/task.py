@@ -199,12 +199,14 @@ class _Work:
         from airflow_connect.api.source import SourceTask as Base
 
         settings = client_config.producer_config(self.worker, self.config.connector.raw).settings
+        has_transactions = self.source.guarantee.uses_transactions
         return TaskProducer(
             settings,
-            self.config.task_transactional_id(self.task) if self.source.guarantee.uses_transactions else "",
+            self.config.task_transactional_id(self.task) if has_transactions else "",
             transaction_timeout_ms(settings, self._interval_ms),
             tells_deliveries=type(task).commit_record is not Base.commit_record,
-            tells_places=isinstance(task, PlacedSourceTask | CheckingSourceTask),
+            tells_places=isinstance(task, PlacedSourceTask)
+            or (has_transactions and isinstance(task, CheckingSourceTask)),
         )
 
     def _reader_settings(self) -> dict[str, Any]:
