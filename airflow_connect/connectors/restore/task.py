@@ -255,6 +255,8 @@ class RestoreTask(SourceTask):
         else:
             self._piece = None
         progress = progress.after(begin=place.begin)
+        tp = place.chain.topic_partition
+        self._alone.sent(TopicPartition(self._typed.target_of(tp.topic), tp.partition))
         self._joined.add(records)
         self._count(place, records)
         place.chain = place.chain._replace(progress=progress)
