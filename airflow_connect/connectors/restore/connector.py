@@ -261,10 +261,10 @@ class RestoreConnector(SourceConnector):
         with self._targets() as targets:
             there = targets.existing(wanted)
             findings = self._findings(targets, wanted, there, known)
-            readable = targets.readable(there)
-            for note in targets.notes(wanted, readable):
+            described = targets.described(there)
+            for note in targets.notes(wanted, described):
                 self.context.note(note)
-            lifted = targets.to_lift(readable)
+            lifted = targets.to_lift(described)
             missing = sorted({*(wanted.keys() - there.keys()), *self._without_records(wanted, targets.names())})
         if missing:
             self.context.note(f"A run would create {plural(len(missing), 'topic')}: {names(missing, 20)}.")

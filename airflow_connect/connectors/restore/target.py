@@ -134,8 +134,8 @@ class Targets:
             there: those that exist.
         """
         lacking = missing_on_topics(self.admin, there, (READ_SETTINGS, WRITE, CHANGE_SETTINGS))
-        readable = [topic for topic in there if READ_SETTINGS not in lacking[topic]]
-        settings, lifted = self._settings(readable), self.to_lift(readable)
+        described = [topic for topic in there if READ_SETTINGS not in lacking[topic]]
+        settings, lifted = self._settings(described), self.to_lift(described)
         found = []
         for target, one in wanted.items():
             needless = () if target in lifted else (CHANGE_SETTINGS,)
@@ -156,7 +156,7 @@ class Targets:
             if topic not in known
         ]
 
-    def readable(self, there: Mapping[str, TopicInfo]) -> dict[str, TopicInfo]:
+    def described(self, there: Mapping[str, TopicInfo]) -> dict[str, TopicInfo]:
         """Those topics whose settings this client may read."""
         lacking = missing_on_topics(self.admin, there, (READ_SETTINGS,))
         return {topic: info for topic, info in there.items() if not lacking[topic]}
