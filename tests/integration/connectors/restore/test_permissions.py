@@ -21,6 +21,7 @@ from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.kafka.admin.permissions import missing_on_group, missing_on_topics, not_creatable
 from airflow_connect.kafka.admin.topics import all_names
 from airflow_connect.kafka.clients.short_lived import admin_client
+from airflow_connect.runtime.driver.kinds import kind_of
 from tests.integration.kafka.test_refused_by_broker import WITH_AUTHORIZER
 from tests.support.copies.backups import record, write_file
 from tests.support.copies.restore import LOCAL_SOURCE, Restore
@@ -96,6 +97,8 @@ def test_everything_that_is_not_permitted_is_told_before_the_first_record(restor
     assert f"because of {len(expected)} findings" in message
     assert [sentence for sentence in expected if sentence not in message] == []
     assert restore.offsets() == {}
+    notes = kind_of(restore.spec(**{"target.retention.lifted": lifts})).plan().notes
+    assert [sentence for sentence in expected if f"A run would be refused: {sentence}" not in notes] == []
     assert "new" not in all_names(admin_client({"bootstrap.servers": restore.bootstrap}))
 
 
