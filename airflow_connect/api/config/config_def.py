@@ -130,6 +130,8 @@ class ConfigValue:
     errors: list[str] = field(default_factory=list)
     visible: bool = True
     suggestions: list[str] = field(default_factory=list)
+    code: str = ""
+    """Of the error, if it has one of its own."""
 
 
 class KeyFamily(NamedTuple):
@@ -384,7 +386,9 @@ class ConfigDef:
             numbered = " ".join(f"({n}) {message}" for n, message in enumerate(messages, 1))
             text = f"The configuration has {len(messages)} errors: {numbered}"
         suggestions = dict.fromkeys(self._suggestion(value) for value in wrong)
-        return ConfigError(text, suggestion=" ".join(suggestions), config_path=wrong[0].name)
+        codes = {value.code for value in wrong}
+        code = codes.pop() if len(codes) == 1 else ""
+        return ConfigError(text, code=code, suggestion=" ".join(suggestions), config_path=wrong[0].name)
 
     def _suggestion(self, value: ConfigValue) -> str:
         own = " ".join(dict.fromkeys(_sentence(text) for text in value.suggestions if text))

@@ -125,6 +125,12 @@ class ResolvedSourceConfig:
     transactional_id: str
 
     @property
+    def state_topics(self) -> tuple[str, ...]:
+        """Where worker and connector keep their state: no record of a source may go there."""
+        status = str(self.worker.raw.get("status.storage.topic") or "connect-status")
+        return (*self.offsets_topics, self.worker.sources.config_topic, self.worker.runs_topic, status)
+
+    @property
     def offsets_topics(self) -> tuple[str, ...]:
         """Topics that hold the offsets, in order of precedence."""
         return tuple(dict.fromkeys(filter(None, (self.connector.offsets_topic, self.worker.sources.offsets_topic))))

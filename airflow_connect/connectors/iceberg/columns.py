@@ -22,6 +22,8 @@ from airflow_connect.errors import DataError
 
 Convert = Callable[[Any], Any]
 """An array to an array of another type and of the same length; raises ArrowInvalid for a value that does not fit."""
+_MapArray: Any = pa.MapArray  # pyarrow-stubs do not know these arguments.
+_ListArray: Any = pa.ListArray
 _TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]{1,6}))?)?")
 
 
@@ -155,9 +157,9 @@ def _any_value(kind: Any) -> Any:
         return pa.StructArray.from_arrays([_any_value(field.type) for field in kind], fields=list(kind))
     none: Any = pa.array([0, 0], pa.int32())
     if pa.types.is_map(kind):
-        return pa.MapArray.from_arrays(none, _no_value(kind.key_type), _no_value(kind.item_type), kind)
+        return _MapArray.from_arrays(none, _no_value(kind.key_type), _no_value(kind.item_type), kind)
     if pa.types.is_list(kind):
-        return pa.ListArray.from_arrays(none, _no_value(kind.value_type), kind)
+        return _ListArray.from_arrays(none, _no_value(kind.value_type), kind)
     if pa.types.is_fixed_size_binary(kind):
         return pa.array([bytes(kind.byte_width)], kind)
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
@@ -185,7 +187,7 @@ def _nulls(length: int, kind: Any) -> Any:
 def _map(array: Any, target: Any, key: Convert, item: Convert) -> Any:
     offsets, keys, items = _entries(array)
     mask = array.is_null() if array.null_count else None
-    return pa.MapArray.from_arrays(offsets, key(keys), item(items), target, mask=mask)
+    return _MapArray.from_arrays(offsets, key(keys), item(items), target, mask=mask)
 
 
 def _present(convert: Convert, field: Any, path: str) -> Convert:
@@ -215,7 +217,7 @@ def _list(array: Any, target: Any, element: Convert) -> Any:
     from airflow_connect.formats.columnar.arrow_columns import list_offsets
 
     mask = array.is_null() if array.null_count else None
-    return pa.ListArray.from_arrays(list_offsets(array), element(array.flatten()), target, mask=mask)
+    return _ListArray.from_arrays(list_offsets(array), element(array.flatten()), target, mask=mask)
 
 
 def _scalar(source: Any, target: Any, path: str) -> Convert:

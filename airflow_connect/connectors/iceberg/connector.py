@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.api.publishing import LeftoverPattern
 from airflow_connect.api.sink import Splitting, StagingSinkConnector
+from airflow_connect.api.sink_state import PlannedState, StateAfter
 from airflow_connect.connectors.iceberg.tables import IcebergConfig
 from airflow_connect.counting import plural
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import OffsetRange
     from airflow_connect.api.publishing import Publisher
+    from airflow_connect.api.sink_state import CopiedRun, PlannedRun
     from airflow_connect.api.staging import StagedFile
     from airflow_connect.connectors.iceberg.publisher import IcebergPublisher
     from airflow_connect.documents.run import PublishedRun
@@ -67,6 +69,27 @@ class IcebergSinkConnector(StagingSinkConnector):
                 self.config["name"], typed, lambda: open_catalog(typed, aws), keeps=self.context.overwrite
             )
         return self._publisher
+
+    def plan_state(self, run: PlannedRun) -> PlannedState:
+        """Whether the tables of earlier runs still have what was committed.
+
+        Raises:
+            ConnectError: the catalog refuses, or does not answer.
+        """
+        from airflow_connect.connectors.iceberg import history
+
+        if not run.ranges or not history.tables_of(run.kept):
+            return PlannedState()
+        kept, notes = history.changed(run.kept, self.config["name"], self.publisher().table)
+        return PlannedState(kept=kept, notes=notes)
+
+    def state_after(self, run: CopiedRun) -> StateAfter:
+        """The tables that the run commits to, beside those of earlier runs."""
+        from airflow_connect.connectors.iceberg import history
+
+        settings_of = IcebergConfig.from_config(self.config).settings_of
+        kept = history.after(run.planned.kept, run.files, self.context.run_id, lambda name: settings_of(name).branch)
+        return StateAfter(kept)
 
     def prepare(self, files: Sequence[StagedFile]) -> Sequence[StagedFile]:
         """Write manifests, and choose the ids of snapshots."""

@@ -257,7 +257,7 @@ def partition_values(texts: Sequence[str | None], spec: PartitionSpec, schema: S
     from pyiceberg.conversions import from_bytes
     from pyiceberg.typedef import Record
 
-    fields = spec.partition_type(schema).fields
+    fields: Any = spec.partition_type(schema).fields
     return Record(
         *(
             None if text is None else from_bytes(field.field_type, base64.b64decode(text))

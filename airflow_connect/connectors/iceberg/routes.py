@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_connect.converters.java_text import double_text
+from airflow_connect.errors import DataError
+
 
 def route_of(value: Any, field: str) -> str | None:
     """The field of a value as text; None if it has none. Fields of structs stand after a dot.
+
+    Raises:
+        DataError: it is no plain value.
 
     Source: org.apache.iceberg.connect.data.RecordUtils.extractFromRecordValue.
     """
@@ -38,5 +44,20 @@ def routes_of_column(batch: Any, field: str) -> list[str | None] | None:
 
 
 def _text(found: Any) -> str:
-    """As Java's `toString`."""
-    return str(found).lower() if isinstance(found, bool) else str(found)
+    """As Java's `toString`.
+
+    Raises:
+        DataError: it is no plain value.
+    """
+    if isinstance(found, bool):
+        return str(found).lower()
+    if isinstance(found, float):
+        return double_text(found)
+    if isinstance(found, str | int):
+        return str(found)
+    raise DataError(
+        f"The route field of a record is of the type {type(found).__name__}, which names no table.",
+        code="iceberg.route",
+        suggestion="Route by a text, a number or a boolean.",
+        config_path="iceberg.tables.route-field",
+    )

@@ -102,7 +102,7 @@ def _with_type(spec: PartitionSpec, table: Table) -> PartitionSpec:
     from pyiceberg.partitioning import PartitionSpec
 
     earlier = sorted(table.schemas().values(), key=lambda schema: schema.schema_id, reverse=True)
-    found = partition_type(spec, (table.schema(), *earlier))
+    found: StructType = partition_type(spec, (table.schema(), *earlier))
 
     class Typed(PartitionSpec):
         """Writers of manifests ask it for the type."""
@@ -110,7 +110,8 @@ def _with_type(spec: PartitionSpec, table: Table) -> PartitionSpec:
         def partition_type(self, schema: Schema) -> StructType:
             return found
 
-    return Typed(*spec.fields, spec_id=spec.spec_id)
+    numbered: dict[str, Any] = {"spec_id": spec.spec_id}
+    return Typed(*spec.fields, **numbered)
 
 
 def _summary_as_json(summary: Any) -> list[Any]:

@@ -115,11 +115,55 @@ class IcebergConfig(IcebergKeys):
                 config_path=CATALOG,
             )
         _ = self.dynamic_pattern
-        for name in {*self.tables, *self._of_tables}:
-            if name in self.tables:
-                check_name(name, str(IcebergKeys.tables))
-            key = f"{TABLE}{name}.{PARTITION_BY}" if name in self._of_tables else str(IcebergKeys.partition_by)
-            parse_partitioning(self.settings_of(name).partition_by, key)
+        self._check_tables()
+        for name in self.tables:
+            check_name(name, str(IcebergKeys.tables))
+        parse_partitioning(self.partition_by, str(IcebergKeys.partition_by))
+        for name, keys in self._of_tables.items():
+            parse_partitioning(keys.get(PARTITION_BY, ""), f"{TABLE}{name}.{PARTITION_BY}")
+            self.settings_of(name)
+
+    def _check_tables(self) -> None:
+        """Refuse what would have no effect without a word.
+
+        Raises:
+            ConfigError: a table is listed twice, a key names a table that is not listed, or a table gets no record.
+        """
+        twice = sorted(name for name in set(self.tables) if self.tables.count(name) > 1)
+        if twice:
+            raise ConfigError(
+                f"Table {twice[0]} is listed twice, so it would get each record twice.",
+                code="config.value",
+                suggestion="Remove one of them.",
+                config_path=str(IcebergKeys.tables),
+            )
+        if self.is_dynamic:
+            return
+        known = {*self.tables, *(name.rpartition(".")[2] for name in self.tables)}
+        for name, keys in self._of_tables.items():
+            path = f"{TABLE}{name}.{next(iter(keys))}"
+            if name not in known:
+                raise ConfigError(
+                    f"Table {name} is not among the tables of the connector.",
+                    code="config.value",
+                    suggestion=f"Correct the name, or add the table to {IcebergKeys.tables}.",
+                    config_path=path,
+                )
+            if ROUTE_REGEX in keys and not self.route_field:
+                raise ConfigError(
+                    f"Without a route field each record goes to table {name}, whatever this expression says.",
+                    code="config.value",
+                    suggestion=f"Set {IcebergKeys.route_field}, or remove this key.",
+                    config_path=f"{TABLE}{name}.{ROUTE_REGEX}",
+                )
+        without = [name for name in self.tables if self.route_field and self.settings_of(name).route is None]
+        if without:
+            raise ConfigError(
+                f"Table {without[0]} would get no record: records go to the tables whose expression matches.",
+                code="config.missing",
+                suggestion=f"Set it to a regular expression for the values of {IcebergKeys.route_field}.",
+                config_path=f"{TABLE}{without[0]}.{ROUTE_REGEX}",
+            )
 
     @lru_cache(maxsize=10_000)  # noqa: B019 (a configuration lives as long as its task)
     def settings_of(self, table: str) -> TableSettings:

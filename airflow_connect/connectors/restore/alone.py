@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.connectors.restore.keys import ANY, RestoreKeys
 from airflow_connect.errors import ConnectError, OffsetError, UnavailableError
-from airflow_connect.kafka.reading.first_timestamps import BEGINNING, first_records
+from airflow_connect.kafka.reading.first_timestamps import BEGINNING, FirstRecord, first_records
 
 if TYPE_CHECKING:
     from airflow_connect.api.source import SourceTaskContext
     from airflow_connect.connectors.restore.config import RestoreConfig
 
-FETCH_BYTES = 1 << 20
-"""Of a partition at a time: an earlier attempt may have left an aborted transaction."""
+FETCH_BYTES, READ_S = 1 << 20, 30.0
+"""Of a partition at a time, and of all: earlier attempts may have left aborted transactions. The open one of this task
+may be so old before Kafka ends it (60 s)."""
 
 
 class Alone:
@@ -30,6 +31,7 @@ class Alone:
     def __init__(self, partitions: Iterable[TopicPartition], reader_settings: Mapping[str, Any]) -> None:
         """`reader_settings`: librdkafka settings of a consumer."""
         self._left = set(partitions)
+        self._sent: set[TopicPartition] = set()
         # A follower may know less than its leader.
         self._settings = {name: value for name, value in reader_settings.items() if name != "client.rack"}
 
@@ -37,6 +39,10 @@ class Alone:
     def of(cls, typed: RestoreConfig, context: SourceTaskContext, untouched: Iterable[TopicPartition]) -> Alone:
         """For a task; `untouched`: partitions that nothing was restored to before."""
         return cls(() if typed.must_be == ANY else untouched, context.reader_settings)
+
+    def sent(self, tp: TopicPartition) -> None:
+        """Records of the open transaction go to a partition, so `check` has to learn where they are."""
+        self._sent.add(tp)
 
     def check(self, first: Mapping[TopicPartition, int]) -> None:
         """Look at what lies before the first record of a transaction in each partition.
@@ -46,21 +52,35 @@ class Alone:
             UnavailableError: it cannot be read.
         """
         written = {tp: offset for tp, offset in first.items() if tp in self._left}
+        if unknown := sorted(self._sent & self._left - written.keys()):
+            raise _unknown(unknown[0])
+        self._sent.clear()
         before = {tp: offset for tp, offset in written.items() if offset != 0}
-        beginning = dict.fromkeys(before, BEGINNING)
-        found = first_records(self._settings, beginning, "read_committed", fetch_bytes=FETCH_BYTES) if before else {}
+        found = first_visible(self._settings, before) if before else {}
         for tp, offset in sorted(before.items()):
             one = found.get(tp)
             if isinstance(one, ConnectError):
                 raise one
             if one is None or offset < 0:
-                raise UnavailableError(
-                    f"It is unknown whether {tp} has records before those that were restored. None was committed.",
-                    suggestion="Another attempt looks again.",
-                )
+                raise _unknown(tp)
             if one.offset < offset:
                 raise _not_alone(tp, offset, one.offset, is_open=one.timestamp_ms is None)
         self._left -= written.keys()
+
+
+def first_visible(
+    settings: Mapping[str, Any], partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, FirstRecord | ConnectError]:
+    """The first committed record of each partition, or where an open transaction begins; see `first_records`."""
+    beginning = dict.fromkeys(partitions, BEGINNING)
+    return first_records(settings, beginning, "read_committed", fetch_bytes=FETCH_BYTES, within_s=READ_S)
+
+
+def _unknown(tp: TopicPartition) -> UnavailableError:
+    return UnavailableError(
+        f"It is unknown whether {tp} has records before those that were restored. None was committed.",
+        suggestion="Another attempt looks again.",
+    )
 
 
 def _not_alone(tp: TopicPartition, first: int, other: int, *, is_open: bool) -> OffsetError:

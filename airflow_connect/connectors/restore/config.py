@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.config.config_def import Problem
+from airflow_connect.api.config.config_def import ConfigValue, Problem
 from airflow_connect.api.config.typed import Checks
 from airflow_connect.connectors.files.s3.config import S3StoreConfig, credentials_are_ours, region_exists
 from airflow_connect.connectors.files.s3.keys import S3StoreKeys
 from airflow_connect.connectors.restore.keys import (
     GENERIC,
     S3_KEYS,
+    TRANSFORMS,
     WHOLE_FORMATS,
     HdfsSourceKeys,
     LocalSourceKeys,
@@ -43,7 +45,6 @@ from airflow_connect.stores.s3.settings import S3Settings
 if TYPE_CHECKING:
     from airflow_connect.connectors.restore.values.envelopes import Envelope
 
-TRANSFORMS = "transforms"
 _OF_RESTORES = (
     RestoreKeys.topics, RestoreKeys.topics_regex, RestoreKeys.rename, RestoreKeys.until_ms, RestoreKeys.from_ms,
     RestoreKeys.until_offsets, RestoreKeys.from_offsets, RestoreKeys.file_pattern,
@@ -197,6 +198,18 @@ class RestoreConfig(RestoreKeys):
                     config_path=key.name,
                     suggestion=f"Remove {key}.",
                 )
+
+
+def with_what_does_not_fit(found: Sequence[ConfigValue], typed: RestoreConfig) -> list[ConfigValue]:
+    """The values of keys, with the error of `refuse_what_does_not_fit` in that of its key."""
+    try:
+        typed.refuse_what_does_not_fit()
+    except ConfigError as error:
+        key = error.config_path or "connector.class"
+        known = next((value for value in found if value.name == key), ConfigValue(key))
+        wrong = replace(known, errors=[error.message], suggestions=[error.suggestion], code=error.code)
+        return [*(value for value in found if value is not known), wrong]
+    return list(found)
 
 
 def holds_values(raw: Mapping[str, str]) -> bool:

@@ -7,9 +7,10 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from airflow_connect.api.cluster_facts import TopicFacts
+from airflow_connect.api.config.config_def import ConfigValue
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.source import ExactlyOnceSupport, OffsetChanges, SourceConnector, SourceOffset, SourcePartition
 from airflow_connect.connectors.restore.backup import Backup, FileNames
@@ -19,6 +20,7 @@ from airflow_connect.connectors.restore.config import (
     RestoreConfig,
     S3RestoreConfig,
     holds_values,
+    with_what_does_not_fit,
 )
 from airflow_connect.connectors.restore.documents import Documents
 from airflow_connect.connectors.restore.groups.step import Restored
@@ -32,7 +34,7 @@ from airflow_connect.connectors.restore.read.records import NO_BACKUP
 from airflow_connect.connectors.restore.remembered import settings_in, text_of
 from airflow_connect.connectors.restore.target import (
     KEEPS_ALL,
-    Limits,
+    Prepared,
     Targets,
     Wanted,
     refused,
@@ -55,20 +57,6 @@ _BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 RAW_BYTES: Mapping[str, str] = {"key.converter": _BYTES, "value.converter": _BYTES, "header.converter": _BYTES}
 
 
-class Prepared(NamedTuple):
-    """The topics that records go to, after they were checked.
-
-    Attributes:
-        targets: by topic its id, and what it takes and keeps.
-        to_lift: by topic the settings that would delete records meanwhile.
-        later: by topic what it gets when all is restored.
-    """
-
-    targets: Mapping[str, tuple[str, Limits]]
-    to_lift: Mapping[str, Mapping[str, str]]
-    later: Mapping[str, Mapping[str, str]]
-
-
 class RestoreConnector(SourceConnector):
     """What the connectors of all stores have in common."""
 
@@ -87,6 +75,13 @@ class RestoreConnector(SourceConnector):
     def default_converters(cls, config: Mapping[str, str]) -> Mapping[str, str]:
         """Whole records keep their bytes; values are written by the worker's converters."""
         return {} if holds_values(config) else RAW_BYTES
+
+    @classmethod
+    def validate(cls, config: Mapping[str, str]) -> Sequence[ConfigValue]:
+        """See `Connector`; also what a run refuses because keys do not fit together."""
+        found = super().validate(config)
+        is_sound = not any(value.errors for value in found)
+        return with_what_does_not_fit(found, cls().read_config(config)) if is_sound else found
 
     @abstractmethod
     def read_config(self, config: Mapping[str, str]) -> RestoreConfig:
@@ -266,10 +261,10 @@ class RestoreConnector(SourceConnector):
         with self._targets() as targets:
             there = targets.existing(wanted)
             findings = self._findings(targets, wanted, there, known)
-            readable = targets.readable(there)
-            for note in targets.notes(wanted, readable):
+            described = targets.described(there)
+            for note in targets.notes(wanted, described):
                 self.context.note(note)
-            lifted = targets.to_lift(readable)
+            lifted = targets.to_lift(described)
             missing = sorted({*(wanted.keys() - there.keys()), *self._without_records(wanted, targets.names())})
         if missing:
             self.context.note(f"A run would create {plural(len(missing), 'topic')}: {names(missing, 20)}.")

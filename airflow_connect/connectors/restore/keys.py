@@ -37,7 +37,7 @@ EMPTY, RESUME, ANY = "empty", "resume", "any"
 TIMESTAMP, RETENTION = "timestamp", "retention"
 KEY, HEADERS, HEADER_TYPES, ORDER = "key", "headers", "header_types", "order"
 LOSSES = (TIMESTAMP, RETENTION, KEY, HEADERS, HEADER_TYPES, ORDER)
-TARGET = "target."
+TARGET, TRANSFORMS = "target.", "transforms"
 """Before each setting of the registry of the restored topics, with the names that converters have."""
 WHOLE_FORMATS = (AVRO, PARQUET, ORC)
 """Formats that can hold whole records."""

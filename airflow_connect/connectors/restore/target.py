@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from airflow_connect.api.cluster_facts import TopicFacts
 from airflow_connect.api.offsets import TopicPartition, is_other_topic
+from airflow_connect.connectors.restore.alone import first_visible
 from airflow_connect.connectors.restore.keys import ANY, RESUME, RETENTION, TIMESTAMP, RestoreKeys
 from airflow_connect.connectors.restore.work import ANY_TIME
 from airflow_connect.counting import names, plural
@@ -17,6 +18,7 @@ from airflow_connect.kafka.admin.permissions import missing_on_topics, not_creat
 from airflow_connect.kafka.admin.topic_settings import settings_of
 from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS, TopicInfo, all_names, resolve_topics
 from airflow_connect.kafka.clients.short_lived import Admin
+from airflow_connect.kafka.reading.first_timestamps import FirstRecord
 
 TIMESTAMP_TYPE, BEFORE_MAX, RETENTION_MS = "message.timestamp.type", "message.timestamp.before.max.ms", "retention.ms"
 AFTER_MAX = "message.timestamp.after.max.ms"
@@ -49,6 +51,10 @@ class Claim(Protocol):
     def topic_id(self) -> str:
         """Its id."""
 
+    @property
+    def passed(self) -> int:
+        """Files of which something was restored; 0: the topic was only chosen."""
+
 
 class Wanted(NamedTuple):
     """What is to be restored to a topic.
@@ -75,6 +81,20 @@ class Limits(NamedTuple):
     first_ms: int
     last_ms: int
     needs_keys: bool
+
+
+class Prepared(NamedTuple):
+    """The topics that records go to, after they were checked.
+
+    Attributes:
+        targets: by topic its id, and what it takes and keeps.
+        to_lift: by topic the settings that would delete records meanwhile.
+        later: by topic what it gets when all is restored.
+    """
+
+    targets: Mapping[str, tuple[str, Limits]]
+    to_lift: Mapping[str, Mapping[str, str]]
+    later: Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +134,8 @@ class Targets:
             there: those that exist.
         """
         lacking = missing_on_topics(self.admin, there, (READ_SETTINGS, WRITE, CHANGE_SETTINGS))
-        readable = [topic for topic in there if READ_SETTINGS not in lacking[topic]]
-        settings, lifted = self._settings(readable), self.to_lift(readable)
+        described = [topic for topic in there if READ_SETTINGS not in lacking[topic]]
+        settings, lifted = self._settings(described), self.to_lift(described)
         found = []
         for target, one in wanted.items():
             needless = () if target in lifted else (CHANGE_SETTINGS,)
@@ -136,7 +156,7 @@ class Targets:
             if topic not in known
         ]
 
-    def readable(self, there: Mapping[str, TopicInfo]) -> dict[str, TopicInfo]:
+    def described(self, there: Mapping[str, TopicInfo]) -> dict[str, TopicInfo]:
         """Those topics whose settings this client may read."""
         lacking = missing_on_topics(self.admin, there, (READ_SETTINGS,))
         return {topic: info for topic, info in there.items() if not lacking[topic]}
@@ -300,14 +320,27 @@ class Targets:
             )
         if self.must_be == ANY:
             return
-        tps = [TopicPartition(target, number) for number in range(info.partitions) if number not in begun]
+        restored = {number for number, one in begun.items() if one.passed}
+        tps = [TopicPartition(target, number) for number in range(info.partitions) if number not in restored]
         low = watermarks.earliest_offsets(self.admin, tps)
         end = watermarks.latest_offsets(self.admin, tps, watermarks.READ_UNCOMMITTED)
-        if filled := [f"{tp} [{low[tp]}, {end[tp]})" for tp in tps if end[tp] > low[tp]]:
+        left = {tp for tp in tps if end[tp] > low[tp]}
+        left -= self._only_aborted(tp for tp in left if tp.partition in begun)
+        if filled := [f"{tp} [{low[tp]}, {end[tp]})" for tp in tps if tp in left]:
             yield (
                 f"{target} is not empty, and this connector has not restored what it holds: {names(filled)}. A topic"
                 " that is backed up and restored in place would grow without end."
             )
+
+    def _only_aborted(self, chosen: Iterable[TopicPartition]) -> set[TopicPartition]:
+        """Those of the partitions without a committed record: what a run has left that did not commit its first ones.
+
+        What cannot be read is left to the tasks, which look again (`Alone`).
+        """
+        wanted = set(chosen)
+        found = first_visible(self.admin.settings, wanted) if wanted else {}
+        seen = {tp for tp, one in found.items() if isinstance(one, FirstRecord) and one.timestamp_ms is not None}
+        return wanted - seen
 
     def _of_settings(self, target: str, wanted: Wanted, settings: Mapping[str, str]) -> Iterator[str]:
         if settings.get(TIMESTAMP_TYPE) == "LogAppendTime" and TIMESTAMP not in self.accepted:

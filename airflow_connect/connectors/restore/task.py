@@ -17,6 +17,7 @@ from airflow_connect.connectors.restore.progress import Progress, partition_of
 from airflow_connect.connectors.restore.read.chain import ChainReader, FileReader, Piece
 from airflow_connect.connectors.restore.read.opening import Store
 from airflow_connect.connectors.restore.read.records import MISSING, TOLD_HOLE, Records, holes
+from airflow_connect.connectors.restore.unwritable import DELETED_SOON, OTHER_TIMES, bad_name, bad_time, no_key
 from airflow_connect.connectors.restore.values.task import ValueTask
 from airflow_connect.connectors.restore.values.work import VALUE_CHAINS
 from airflow_connect.connectors.restore.work import Chain, chains_of
@@ -33,8 +34,6 @@ RECORDS_AT_ONCE = 2_000
 RECORDS_OF_COLUMNS = 100_000
 RECORDS_OF_BATCH, BYTES_OF_BATCH, SECONDS_OF_BATCH = 200_000, 32 << 20, 1.0
 """When a batch ends, which transaction.boundary=poll commits: a commit of each small file would cost more than it."""
-_OTHER_TIMES = "Records whose timestamp cannot be written, and which got the time of the run (accept.loss=timestamp):"
-_DELETED_SOON = "Records that are older than their topic keeps them, and that Kafka deletes soon:"
 
 
 class _Joined:
@@ -256,6 +255,8 @@ class RestoreTask(SourceTask):
         else:
             self._piece = None
         progress = progress.after(begin=place.begin)
+        tp = place.chain.topic_partition
+        self._alone.sent(TopicPartition(self._typed.target_of(tp.topic), tp.partition))
         self._joined.add(records)
         self._count(place, records)
         place.chain = place.chain._replace(progress=progress)
@@ -272,11 +273,11 @@ class RestoreTask(SourceTask):
             self.context.count(MISSING, missing)
         stamps = records.columns["timestamp"]
         if stamps.null_count:
-            self.context.count(_OTHER_TIMES, stamps.null_count)
+            self.context.count(OTHER_TIMES, stamps.null_count)
         if place.chain.deletes_before_ms:
             is_older: Any = pc.less(stamps, pa.scalar(place.chain.deletes_before_ms, pa.int64()))
             if older := is_older.true_count:
-                self.context.count(_DELETED_SOON, older)
+                self.context.count(DELETED_SOON, older)
 
     def _current(self) -> Piece | None:
         """The piece whose records are returned now; None: there are no more."""
@@ -418,16 +419,16 @@ class RestoreTask(SourceTask):
         wrong: dict[int, DataError] = {}
         name = first_unwritable(piece.records.columns["headers"])  # type: ignore[arg-type]
         if name is not None:
-            wrong[name[0]] = _bad_name(f"{tp}@{piece.records.offsets[name[0]]}", name[1])
+            wrong[name[0]] = bad_name(f"{tp}@{piece.records.offsets[name[0]]}", name[1])
         if has_losses and TIMESTAMP not in self._typed.accepted:
             first = int(is_good.to_numpy(zero_copy_only=False).argmin())
             where, target = f"{tp}@{piece.records.offsets[first]}", self._typed.target_of(tp.topic)
-            wrong.setdefault(first, _bad_time(where, stamps[first].as_py(), target))
+            wrong.setdefault(first, bad_time(where, stamps[first].as_py(), target))
         keys = piece.records.columns["key"]
         if place.chain.needs_keys and keys.null_count:
             first = int(keys.is_null().to_numpy(zero_copy_only=False).argmax())
             where, target = f"{tp}@{piece.records.offsets[first]}", self._typed.target_of(tp.topic)
-            wrong.setdefault(first, _no_key(where, target))
+            wrong.setdefault(first, no_key(where, target))
         if wrong:
             first = min(wrong)
             self.context.leave_out(f"{tp} of the backup from offset {piece.records.offsets[first]} on", wrong[first])
@@ -444,39 +445,6 @@ def _first_true(flags: Any) -> int:
     import pyarrow.compute as pc
 
     return int(pc.fill_null(flags, pa.scalar(value=False)).to_numpy(zero_copy_only=False).argmax())
-
-
-def _bad_name(where: str, name: str) -> DataError:
-    return DataError(
-        f"{where} of the backup has a header whose name contains a zero byte ({name!r}). Kafka's client would write a"
-        " shorter name.",
-        code="restore.header_name",
-        suggestion="This partition can only be restored up to that record.",
-    )
-
-
-def _no_key(where: str, target: str) -> DataError:
-    return DataError(
-        f"{where} of the backup has no key, and {target} is compacted: Kafka does not take it.",
-        code="restore.no_key",
-        suggestion="Set cleanup.policy=delete for the topic, or target.retention.lifted=true for the restore.",
-    )
-
-
-def _bad_time(where: str, stamp: int | None, target: str) -> DataError:
-    if stamp is not None and stamp > 0:
-        return DataError(
-            f"{where} of the backup has the timestamp {stamp}, which {target} does not take"
-            " (message.timestamp.before.max.ms, message.timestamp.after.max.ms).",
-            code="restore.timestamp",
-            suggestion="Change these settings of the topic, and run again."
-            f" {RestoreKeys.accepted}={TIMESTAMP} gives such records the time of the run.",
-        )
-    return DataError(
-        f"{where} of the backup has the timestamp {stamp}, which Kafka's client cannot write.",
-        code="restore.timestamp",
-        suggestion=f"{RestoreKeys.accepted}={TIMESTAMP} gives such records the time of the run.",
-    )
 
 
 def _in_order(records: Records) -> Iterator[Any]:

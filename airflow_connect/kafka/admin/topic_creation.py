@@ -6,12 +6,12 @@ Source: KIP-158, org.apache.kafka.connect.util.TopicCreation, AbstractWorkerSour
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 
-from airflow_connect.errors import AccessError
+from airflow_connect.errors import AccessError, ConfigError
 from airflow_connect.kafka.admin import new_topics
 from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, producer, translate
 from airflow_connect.retrying import Backoff, Retry
@@ -26,8 +26,14 @@ AUTO_CREATE_S = 5.0
 class TopicCreation:
     """Makes sure that topics exist before a record is sent to them."""
 
-    def __init__(self, admin: Admin, groups: Sequence[TopicGroup]) -> None:
-        """`groups`: in order of precedence; () leaves creation to the broker."""
+    def __init__(self, admin: Admin, groups: Sequence[TopicGroup], own: Collection[str] = ()) -> None:
+        """Asks nothing yet.
+
+        Args:
+            groups: in order of precedence; () leaves creation to the broker.
+            own: state topics of the worker, which a connector must not write to.
+        """
+        self._own = frozenset(own)
         self._admin = admin
         self._groups = tuple(groups)
         self._known: set[str] = set()
@@ -37,10 +43,17 @@ class TopicCreation:
 
         Raises:
             AccessError: it does not exist and is not created automatically, or creating it is not allowed.
-            ConfigError: the replication factor is not possible, or a topic setting is wrong.
+            ConfigError: the replication factor is not possible, a topic setting is wrong, or it is a state topic of
+                the worker.
         """
         if topic in self._known:
             return
+        if topic in self._own:
+            raise ConfigError(
+                f"A record would go to {topic}, in which this worker keeps its own state.",
+                code="source.state_topic",
+                suggestion="Let the connector write to another topic, or give the worker other state topics.",
+            )
         if new_topics.partition_count(self._admin, topic) is None:
             group = next((g for g in self._groups if g.takes(topic)), None)
             if group is None:

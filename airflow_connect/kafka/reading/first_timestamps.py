@@ -42,6 +42,7 @@ def first_records(
     isolation: str,
     *,
     fetch_bytes: int = FETCH_BYTES,
+    within_s: float = READ_TIMEOUT_S,
 ) -> dict[TopicPartition, FirstRecord | ConnectError]:
     """The first record at or after each offset; partitions that did not answer in time are omitted.
 
@@ -49,6 +50,7 @@ def first_records(
         settings: librdkafka settings of a consumer.
         starts: inclusive; `BEGINNING` is one, too.
         fetch_bytes: of a partition at a time.
+        within_s: how long reading may take.
         isolation: with `read_committed`, records of aborted and open transactions are passed over.
     """
     found: dict[TopicPartition, FirstRecord | ConnectError] = {}
@@ -61,7 +63,7 @@ def first_records(
         fetch_message_max_bytes=fetch_bytes,
         queued_min_messages=1,
     )
-    tries = Retry(Backoff(0), within_s=READ_TIMEOUT_S)
+    tries = Retry(Backoff(0), within_s=within_s)
     places = sorted(starts)
     try:
         # Without known leaders `assign` would wait for librdkafka's next metadata timer, up to a second.

@@ -13,11 +13,12 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 
 from tests.support.copies.s3 import Sink
-from tests.support.faulty_catalog import FOREIGN
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
+FOREIGN = -1
+"""The number in rows that another writer appends."""
 ICEBERG_SINK = "org.apache.iceberg.connect.IcebergSinkConnector"
 
 
@@ -69,7 +70,11 @@ class IcebergSink(Sink):
 
     def table(self) -> Table | None:
         """The table, if it exists."""
-        catalog = self.catalog
+        return self.table_at(self.properties)
+
+    def table_at(self, properties: dict[str, str]) -> Table | None:
+        """The table in another catalog."""
+        catalog = load_catalog("iceberg", **properties)
         try:
             return catalog.load_table(self.table_name)
         except NoSuchTableError:
@@ -119,7 +124,8 @@ class IcebergSink(Sink):
         table = self.table()
         root = Path(self.bucket) if table is None else _path(table.location())
         files = [path for pattern in ("*.parquet", "ac-*/*.avro") for path in root.rglob(pattern)]
-        written = {str(path) for path in files if not path.name.startswith("snap-")}
+        ours = [path for path in files if path.parent.name.startswith("ac-")]
+        written = {str(path) for path in ours if not path.name.startswith("snap-")}
         return sorted(written - {*self.keys(), *self._manifests()})
 
     def _manifests(self) -> set[str]:

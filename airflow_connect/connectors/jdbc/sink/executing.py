@@ -35,6 +35,10 @@ FEWEST_FOR_COPY = 100
 _STAGE = "airflow_connect_stage"
 _REPEATED_KEY = "21000"
 """PostgreSQL: one statement would change a row twice, since the column takes different values for the same key."""
+_NO_OPERATOR = "42883"
+"""PostgreSQL: there is no operator, or no function, for these types."""
+_INCOMPARABLE = ((1267,), (4078,))
+"""MySQL, MariaDB: a text that the character set of the column does not have; types that have no comparison."""
 _MORE_THAN_ONE_ROW = 1242
 """MySQL, MariaDB: what the guard of `MySqlStatements.on_duplicate` raises."""
 _LARGE = 128 << 10
@@ -163,6 +167,9 @@ class ChunkExecutor:
                 return
             if _is_guard(error, work.names):
                 error = RowRefusedError(ANOTHER_ROW)
+            if _is_incomparable(error) and (work.deletes or self._mode == keys.UPDATE):
+                reason = f"its key cannot be compared with {', '.join(work.names.keys)} of {work.table}"
+                error = RowRefusedError(f"{reason}: {reason_of(error)}", Failure.VALUE)
             if not _is_refused(error):
                 raise  # Not rolled back here: after a deadlock, there is no savepoint any more.
             _check_transaction(connection, work, rows, error)
@@ -327,6 +334,14 @@ def _check_transaction(
 def _repeats_a_key(error: Exception) -> bool:
     """Whether PostgreSQL takes two keys of a statement for the same one: single statements may write them."""
     return getattr(getattr(error, "orig", None) or error, "sqlstate", None) == _REPEATED_KEY
+
+
+def _is_incomparable(error: Exception) -> bool:
+    """Whether the database cannot compare a column with a value; of an error in a trigger, PostgreSQL tells where."""
+    original: Any = getattr(error, "orig", None) or error
+    if getattr(original, "sqlstate", None) == _NO_OPERATOR:
+        return not original.diag.context
+    return is_of_a_driver(error) and original.args[:1] in _INCOMPARABLE
 
 
 def _is_guard(error: Exception, names: Names) -> bool:

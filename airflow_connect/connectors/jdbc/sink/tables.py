@@ -22,6 +22,7 @@ from airflow_connect.connectors.jdbc.sink.coarse import (
     replaced_rows,
 )
 from airflow_connect.connectors.jdbc.sink.conditions import Comparison, comparisons
+from airflow_connect.connectors.jdbc.sink.copied import is_copied_alike
 from airflow_connect.connectors.jdbc.sink.fields import UNKNOWN, SinkField
 from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
 from airflow_connect.connectors.jdbc.sink.looking import (
@@ -47,6 +48,7 @@ from airflow_connect.errors import DatabaseError, SchemaError
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from airflow_connect.api.schema import Schema
     from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
     from airflow_connect.connectors.jdbc.sink.values import Binding
     from airflow_connect.databases.connecting import Database
@@ -195,7 +197,19 @@ class Tables:
         guard = self._config.insert_mode == keys.UPSERT and self._needs_guard(table, known, key)
         compared = comparisons(str(table), typed, there, known.declared, self._database.dialect.name)
         instants = known.instants.intersection(there.values())
-        return FieldColumns(there, instants, known.numbers, known.may_copy, needs_guard=guard, comparisons=compared)
+        may_copy = known.may_copy and self._are_copied_alike(known, typed, there)
+        return FieldColumns(there, instants, known.numbers, may_copy, needs_guard=guard, comparisons=compared)
+
+    def _are_copied_alike(self, known: TableColumns, fields: Sequence[SinkField], columns: Mapping[str, str]) -> bool:
+        return self._database.dialect.name != "postgresql" or all(
+            is_copied_alike(known.declared.get(columns.get(field.name, ""), ""), self._schema_of(field))
+            for field in fields
+        )
+
+    def _schema_of(self, field: SinkField) -> Schema:
+        """The schema of a field, also where timestamp.fields.list makes a timestamp of it."""
+        is_moment = self._binding.is_moment(field) and field.schema.name is None
+        return replace(field.schema, type=Type.INT64, name=TIMESTAMP) if is_moment else field.schema
 
     def columns(self) -> dict[str, list[str]]:
         """The columns of each table that was written, for the next run; {} without `auto.evolve`."""
@@ -228,8 +242,7 @@ class Tables:
     def _look_for_coarse(self, table: TableId, known: TableColumns, fields: Sequence[SinkField]) -> None:
         for field in fields:
             column = known.find(field.name) or ""
-            is_moment = self._binding.is_moment(field) and field.schema.name is None  # in timestamp.fields.list
-            schema = replace(field.schema, type=Type.INT64, name=TIMESTAMP) if is_moment else field.schema
+            schema = self._schema_of(field)
             found = changes(known.declared.get(column, ""), schema, self._database.dialect.name)
             if field.is_key and schema.type is Type.STRING and self._finds_rows:
                 found = [*found, *equal_or_padded(known.collations.get(column, ""), known.declared.get(column, ""))]

@@ -21,14 +21,18 @@ from airflow_connect.connectors.restore.read.opening import Store
 from airflow_connect.connectors.restore.read.records import Records
 from airflow_connect.connectors.restore.work import Chain
 from airflow_connect.counting import names
-from airflow_connect.errors import ConnectError, DataError, OffsetError
+from airflow_connect.errors import AccessError, ConnectError, DataError, OffsetError
 from airflow_connect.kafka.admin import consumer_group, watermarks
 from airflow_connect.kafka.admin.consumer_group import Committed
+from airflow_connect.kafka.admin.permissions import missing_on_group, missing_on_topics
 from airflow_connect.kafka.admin.topics import all_names, resolve_topics
 from airflow_connect.kafka.clients.settings import READ_COMMITTED
 from airflow_connect.kafka.clients.short_lived import Admin
 from airflow_connect.kafka.reading.batch_reader import RangeReader
 from airflow_connect.kafka.reading.message_headers import no_headers
+
+READ = "READ"
+"""What Kafka asks for, on a group and on a topic, to commit an offset."""
 
 if TYPE_CHECKING:
     from airflow_connect.connectors.restore.config import RestoreConfig
@@ -279,6 +283,25 @@ def apply(found: GroupOffsets, admin: Admin, *, overwrite: bool) -> None:
             found.failures[group] = error
             continue
         found.offsets = [replace(one, is_done=True) if one.group == group else one for one in found.offsets]
+
+
+def foresee(found: GroupOffsets, admin: Admin) -> None:
+    """Name groups in `failures` that `apply` is not permitted to set; sets nothing."""
+    topics = missing_on_topics(admin, {one.restored.topic for one in found.offsets}, (READ,))
+    for group in sorted({one.group for one in found.offsets}):
+        its = sorted({one.restored.topic for one in found.offsets if one.group == group})
+        try:
+            places = [f"group {group}"] if missing_on_group(admin, group, (READ,)) else []
+        except ConnectError as error:
+            found.failures[group] = error
+            continue
+        places += [f"topic {topic}" for topic in its if topics.get(topic)]
+        if places:
+            found.failures[group] = AccessError(
+                f"This client is not permitted {READ} on {names(places)}, which is needed to set offsets of {group}.",
+                code="kafka.denied",
+                suggestion="Grant it, or set the offsets of this group with another principal.",
+            )
 
 
 def _apply_to(group: str, wanted: Sequence[GroupOffset], admin: Admin, *, overwrite: bool) -> None:

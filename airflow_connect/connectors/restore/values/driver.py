@@ -243,9 +243,11 @@ class ValueFiles:
                 self._context.note(note)
             there = targets.existing(wanted)
             targets.check_created(wanted, there, missing)
+            limits = targets.limits(there)
         later = {target: settings_after(one.original) for target, one in missing.items()} | made
         kept = {target: text_of(settings) for target, settings in later.items()}
-        return list(self._with_topics(chains, {target: info.topic_id for target, info in there.items()}, kept))
+        claimed = self._with_topics(chains, {target: info.topic_id for target, info in there.items()}, kept)
+        return [one._replace(**limits[one.topic]._asdict()) for one in claimed]
 
     def _with_topics(
         self, chains: Sequence[ValueChain], ids: Mapping[str, str], later: Mapping[str, str]

@@ -12,10 +12,19 @@ from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import Header, SourceRecord
 from airflow_connect.api.schema import STRING
 from airflow_connect.api.source import SourceColumns
+from airflow_connect.connectors.restore.keys import TIMESTAMP, TRANSFORMS
 from airflow_connect.connectors.restore.options import SEPARATED
 from airflow_connect.connectors.restore.passed import fingerprint, text_of
 from airflow_connect.connectors.restore.read.opening import ARCHIVED, Store
 from airflow_connect.connectors.restore.read.records import MISSING, TOLD_HOLE, damaged
+from airflow_connect.connectors.restore.unwritable import (
+    BAD_TIME,
+    DELETED_SOON,
+    NO_KEY,
+    OTHER_TIMES,
+    bad_time,
+    no_key,
+)
 from airflow_connect.connectors.restore.value_keys import FAIL
 from airflow_connect.connectors.restore.values.progress import FileProgress, ValueProgress
 from airflow_connect.connectors.restore.values.reading import WHOLE_RECORDS, Rows, ValueFileReader
@@ -29,7 +38,7 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.restore.values.files import ValueFile
 
 RECORDS_AT_ONCE = 2_000
-NOT_DAMAGED = frozenset({"restore.changed_meanwhile", ARCHIVED, WHOLE_RECORDS})
+NOT_DAMAGED = frozenset({"restore.changed_meanwhile", ARCHIVED, WHOLE_RECORDS, NO_KEY, BAD_TIME})
 """Errors that `behavior.on.error` is not about: the file is there, and can be read later or in another way."""
 SECONDS_OF_BATCH, RECORDS_OF_BATCH = 1.0, 200_000
 """When a batch ends, which transaction.boundary=poll commits: a commit of each small file would cost more than it."""
@@ -132,6 +141,7 @@ class ValueTask:
         self._broken: DataError | None = None
         self._returned, self._since = 0, 0.0
         self._files_done = 0
+        self._is_transformed = bool(typed.raw.get(TRANSFORMS, "").strip())
 
     def _newer(self, planned: Any, offset: Any) -> ValueProgress | FileProgress:
         """What an earlier attempt of this run has committed, or else what was planned."""
@@ -257,6 +267,7 @@ class ValueTask:
         if not self._returned:
             self._since = time.monotonic()
         self._returned += rows.size
+        rows = self._timed(place.chain, rows)
         file = place.file
         assert file is not None
         return place, rows, place.after(self._reader.version(file), rows.first + rows.size, done=is_last)
@@ -303,6 +314,12 @@ class ValueTask:
             self._begin_next_file(place)
             return
         piece, self._next = self._next, None
+        if (cut := self._first_unwritable(place, piece)) is not None:
+            count, self._broken = cut
+            if not count:
+                raise self._broken
+            self._piece = (piece.slice(0, count), False)
+            return
         try:
             self._next = next(place.rows, None)
         except DataError as error:
@@ -311,6 +328,38 @@ class ValueTask:
             self._piece = (piece, False)
             return
         self._piece = (piece, self._next is None)
+
+    def _first_unwritable(self, place: _Place, rows: Rows) -> tuple[int, DataError] | None:
+        """The first record that the topic does not take, and why; None: it takes all of them."""
+        chain, file = place.chain, place.file
+        assert file is not None
+        found: dict[int, DataError] = {}
+
+        def where(number: int) -> str:
+            return f"Record {rows.first + number} of {self._store.full_name(file.first)}"
+
+        if chain.needs_keys and not self._is_transformed:
+            keys = rows.keys
+            number = 0 if keys is None else next((n for n, (_, key) in enumerate(keys) if key is None), -1)
+            if number >= 0:
+                found[number] = no_key(where(number), chain.topic)
+        if rows.timestamps is not None and TIMESTAMP not in self._typed.accepted:
+            number = next((n for n, stamp in enumerate(rows.timestamps) if not _is_taken(chain, stamp)), -1)
+            if number >= 0:
+                found.setdefault(number, bad_time(where(number), rows.timestamps[number], chain.topic))
+        return min(found.items(), default=None, key=lambda one: one[0])
+
+    def _timed(self, chain: ValueChain, rows: Rows) -> Rows:
+        """The records with timestamps that the topic takes; what it deletes soon is counted."""
+        stamps = rows.timestamps
+        if stamps is None:
+            return rows
+        taken = [stamp if _is_taken(chain, stamp) else None for stamp in stamps]
+        if lost := taken.count(None) - stamps.count(None):
+            self._context.count(OTHER_TIMES, lost)
+        if older := sum(stamp is not None and stamp < chain.deletes_before_ms for stamp in taken):
+            self._context.count(DELETED_SOON, older)
+        return rows._replace(timestamps=taken)
 
     def _count_empty(self, place: _Place, file: ValueFile) -> None:
         """A sink writes no file without a record, other programs may.
@@ -376,6 +425,10 @@ class ValueTask:
             self._context.note(f"Left out, by behavior.on.error={self._typed.on_error}: {what}. {error.message}")
             self._begin_next_file(place)
         place.rows, self._next, self._broken = None, None, None
+
+
+def _is_taken(chain: ValueChain, stamp: int | None) -> bool:
+    return stamp is None or chain.first_ms <= stamp <= chain.last_ms
 
 
 def _directory(name: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from airflow_connect.connectors.restore.backup import BackupFile
 from airflow_connect.connectors.restore.values.files import ValueFile
+from airflow_connect.connectors.restore.work import ANY_TIME
 
 VALUE_CHAINS = "airflow_connect.restore.values"
 """Key of a task's configuration; set by the connector, not by users."""
@@ -30,6 +31,8 @@ class ValueChain(NamedTuple):
         newest_ms: the last modification of those.
         is_one_directory: whether all files of the partition are in the same directory, those that are copied, too.
         passed_names: fingerprint of the names of those that are copied.
+        deletes_before_ms, first_ms, last_ms, needs_keys: what the topic takes and keeps, see
+            `airflow_connect.connectors.restore.work.Chain`.
     """
 
     source: Mapping[str, Any]
@@ -42,6 +45,10 @@ class ValueChain(NamedTuple):
     newest_ms: int = 0
     is_one_directory: bool = False
     passed_names: int = 0
+    deletes_before_ms: int = 0
+    first_ms: int = ANY_TIME[0]
+    last_ms: int = ANY_TIME[1]
+    needs_keys: bool = False
 
     @property
     def size(self) -> int:

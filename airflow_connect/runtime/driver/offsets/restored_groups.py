@@ -48,7 +48,7 @@ def restore_groups(spec: RunSpec, choice: GroupChoice) -> GroupOffsets:
         ConnectError: Kafka or the store refused, or does not answer.
     """
     from airflow_connect.connectors.restore.documents import Documents
-    from airflow_connect.connectors.restore.groups.step import apply, translate
+    from airflow_connect.connectors.restore.groups.step import apply, foresee, translate
     from airflow_connect.java.patterns.compiled import compile_java_pattern
     from airflow_connect.runtime.driver.source.kafka_session import SourceSession
 
@@ -70,7 +70,9 @@ def restore_groups(spec: RunSpec, choice: GroupChoice) -> GroupOffsets:
                 configuration.consumer.settings,
             )
             found.notes = [*documents.notes, *missing, *found.notes]
-            if not choice.only_shows:
+            if choice.only_shows:
+                foresee(found, kafka.admin)
+            else:
                 apply(found, kafka.admin, overwrite=choice.overwrites)
             return found
         finally:

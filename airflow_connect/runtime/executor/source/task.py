@@ -129,7 +129,7 @@ class _Work:
             stack.callback(progress.close)
             delivery = delivery_of(self.source.guarantee, producer, self.config.offsets_topics)
             groups = connector.topic_groups if self.config.worker.sources.creates_topics else ()
-            topics = TopicCreation(admin, groups)
+            topics = TopicCreation(admin, groups, self.config.state_topics)
             parts = LoopParts(context, context.offset_reader, converter, delivery, topics, policy, progress)
             done, opened = self._copied(task, parts)
             notes = Notes()
@@ -199,12 +199,14 @@ class _Work:
         from airflow_connect.api.source import SourceTask as Base
 
         settings = client_config.producer_config(self.worker, self.config.connector.raw).settings
+        has_transactions = self.source.guarantee.uses_transactions
         return TaskProducer(
             settings,
-            self.config.task_transactional_id(self.task) if self.source.guarantee.uses_transactions else "",
+            self.config.task_transactional_id(self.task) if has_transactions else "",
             transaction_timeout_ms(settings, self._interval_ms),
             tells_deliveries=type(task).commit_record is not Base.commit_record,
-            tells_places=isinstance(task, PlacedSourceTask | CheckingSourceTask),
+            tells_places=isinstance(task, PlacedSourceTask)
+            or (has_transactions and isinstance(task, CheckingSourceTask)),
         )
 
     def _reader_settings(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import json
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests.support.copies.backups import TIME_MS
 from tests.support.copies.restore import LOCAL_SOURCE, Restore, Stored, stored
 
 pytestmark = pytest.mark.integration
+DAY_MS = 86_400_000
 
 Record = tuple[int, int, str | None, Any, int, list[tuple[str, Any]]]
 """Partition, offset, key, value, timestamp and headers."""
@@ -126,3 +128,59 @@ def test_record_of_another_partition_is_an_error_that_names_it(kafka: Any, tmp_p
     assert "partition 1, and the name of the file says 0" in report.error["message"]
     # What comes before it is good.
     assert stored(made.bootstrap, made.target) == expected(RECORDS[:2])
+
+
+COMPACTED = {"cleanup.policy": "compact"}
+
+
+@pytest.mark.parametrize("policy", ["fail", "log"])
+def test_record_without_a_key_leaves_its_partition_out_of_a_compacted_topic(
+    kafka: Any, tmp_path: Path, make_topic: Any, policy: str
+) -> None:
+    envelope, name_of = LAYOUTS["lenses"]
+    write_files(tmp_path, name_of, envelope, RECORDS)
+    given = {"record.envelope": "lenses", "accept.loss": "header_types", "behavior.on.error": policy}
+    made = restore(kafka, tmp_path, make_topic(3, COMPACTED), **given)
+    report = made.try_run()
+    assert report.status == "failed" and report.error is not None
+    assert (
+        "Record 0 of " in report.error["message"] and "5_1_2.json of the backup has no key" in report.error["message"]
+    )
+    written = [one for one in RECORDS if one[1] < 3]
+    assert stored(made.bootstrap, made.target) == expected(written)
+
+
+def test_lost_keys_are_no_records_of_a_compacted_topic_unless_a_transformation_makes_them(
+    kafka: Any, tmp_path: Path, make_topic: Any
+) -> None:
+    write_files(tmp_path, lambda partition, offset: f"{offset}.of.orders.{partition}", lambda one: one[3], RECORDS[:3])
+    pattern = {"file.pattern": r"(?<offset>\d+)\.of\.(?<topic>\w+)\.(?<partition>\d+)"}
+    made = restore(kafka, tmp_path, make_topic(1, COMPACTED), **pattern, **{"accept.loss": "timestamp,key,headers"})
+    report = made.try_run()
+    assert report.error is not None and "of the backup has no key" in report.error["message"]
+    keys = {"transforms": "k", "transforms.k.type": "org.apache.kafka.connect.transforms.ValueToKey",
+            "transforms.k.fields": "n", "key.converter": PLAIN_JSON["value.converter"],
+            "key.converter.schemas.enable": "false"}  # fmt: skip
+    assert made.run(**keys).records == 3
+
+
+def test_times_that_the_topic_does_not_take_or_keep(kafka: Any, tmp_path: Path, make_topic: Any) -> None:
+    envelope, name_of = LAYOUTS["lenses"]
+    now = round(time.time() * 1000)
+    times = [now, now - 2 * DAY_MS, 0, now - 9 * DAY_MS, now, now]
+    records = [(0, offset, "k", {"n": offset}, at, []) for offset, at in enumerate(times)]
+    write_files(tmp_path, name_of, envelope, records)
+    limits = {"retention.ms": str(DAY_MS), "message.timestamp.before.max.ms": str(7 * DAY_MS)}
+    made = restore(kafka, tmp_path, make_topic(1, limits), **{"record.envelope": "lenses"})
+
+    report = made.try_run(**{"accept.loss": "header_types"})
+    assert report.status == "failed" and report.error is not None
+    assert "Record 2 of " in report.error["message"] and "has the timestamp 0, which" in report.error["message"]
+    assert any(note.startswith("Records that are older than their topic keeps them") for note in report.notes)
+
+    report = made.run(**{"accept.loss": "header_types,timestamp"})
+    told = "Records whose timestamp cannot be written, and which got the time of the run (accept.loss=timestamp): 2."
+    assert (report.records, told in report.notes) == (4, True)
+    found = [one.timestamp for one in stored(made.bootstrap, made.target)]
+    assert [found[n] for n in (0, 1, 4, 5)] == [times[n] for n in (0, 1, 4, 5)]
+    assert min(found[2:4]) >= now

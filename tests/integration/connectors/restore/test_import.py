@@ -83,6 +83,15 @@ def test_parquet_of_another_program_is_imported_once(files: Import, folder: Path
     assert files.run(columnar=columnar).records == 1
 
 
+@pytest.mark.parametrize("columnar", [True, False], ids=["columns", "records"])
+def test_state_topics_of_the_worker_are_not_written_to(files: Import, folder: Path, *, columnar: bool) -> None:
+    (folder / "a.json").write_bytes(b'{"n":1}')
+    for topic in ("connect-offsets", "connect-runs", "connect-configs", "connect-status"):
+        report = files.try_run(columnar=columnar, **{"topic.regex.list": f"{topic}:topics/inbox/.*"})
+        assert report.error is not None and report.error["code"] == "source.state_topic", topic
+        assert f"A record would go to {topic}, in which this worker keeps its own state." in report.error["message"]
+
+
 def test_json_and_compressed_json(files: Import, folder: Path) -> None:
     (folder / "a.json").write_bytes(b'{"n":1}\n{"n":2}\n')
     (folder / "b.json.gz").write_bytes(gzip.compress(b'{"n":3}{"n":4}'))

@@ -15,10 +15,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.connectors.restore.groups.step import GroupOffset, GroupOffsets, foresee
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.kafka.admin.permissions import missing_on_topics, not_creatable
+from airflow_connect.kafka.admin.permissions import missing_on_group, missing_on_topics, not_creatable
 from airflow_connect.kafka.admin.topics import all_names
 from airflow_connect.kafka.clients.short_lived import admin_client
+from airflow_connect.runtime.driver.kinds import kind_of
 from tests.integration.kafka.test_refused_by_broker import WITH_AUTHORIZER
 from tests.support.copies.backups import record, write_file
 from tests.support.copies.restore import LOCAL_SOURCE, Restore
@@ -33,6 +36,7 @@ DENIED = {
     "fixed": AclOperation.ALTER_CONFIGS,
     "dark": AclOperation.DESCRIBE_CONFIGS,
     "hidden": AclOperation.DESCRIBE,
+    "unread": AclOperation.READ,
     "new": AclOperation.CREATE,
 }
 """What nobody may do with topics of the tests, by topic."""
@@ -93,9 +97,26 @@ def test_everything_that_is_not_permitted_is_told_before_the_first_record(restor
     assert f"because of {len(expected)} findings" in message
     assert [sentence for sentence in expected if sentence not in message] == []
     assert restore.offsets() == {}
+    notes = kind_of(restore.spec(**{"target.retention.lifted": lifts})).plan().notes
+    assert [sentence for sentence in expected if f"A run would be refused: {sentence}" not in notes] == []
     assert "new" not in all_names(admin_client({"bootstrap.servers": restore.bootstrap}))
 
 
 def test_what_is_permitted_is_restored(restore: Restore) -> None:
     report = restore.run(topics="of-fixed", **{"topic.rename": "of-fixed:fixed"})
     assert report.records == 1
+
+
+def test_dry_run_names_groups_that_may_not_be_set(guarded: KafkaBroker) -> None:
+    admin = admin_client({"bootstrap.servers": guarded.bootstrap})
+    for done in admin.create_acls(rules(ResourceType.GROUP, "shut", AclOperation.READ)).values():
+        done.result(30)
+    wait_until(lambda: missing_on_group(admin, "shut", ["READ"]), "the rules of the group are known")
+    to = [("shut", "fixed"), ("free", "fixed"), ("free", "unread")]
+    offsets = [GroupOffset(group, TopicPartition("t", 0), 1, TopicPartition(topic, 0), 1, "") for group, topic in to]
+    found = GroupOffsets("document", 0, offsets)
+    foresee(found, admin)
+    assert {group: (error.code, error.message.partition(", which")[0]) for group, error in found.failures.items()} == {
+        "shut": ("kafka.denied", f"{NOT_PERMITTED} READ on group shut"),
+        "free": ("kafka.denied", f"{NOT_PERMITTED} READ on topic unread"),
+    }

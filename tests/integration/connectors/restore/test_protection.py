@@ -165,6 +165,11 @@ def test_what_would_change_records_is_refused(
     report = restore.try_run(**change, **{"store.kafka.records": "true"})
     assert report.status == "failed" and report.error is not None
     assert words in f"{report.error['message']} {report.error['suggestion']}"
+    code = {"transforms": "restore.transforms", "value.converter": "restore.converter"}[next(iter(change))]
+    assert report.error["code"] == code
+    spec = restore.spec(**change, **{"store.kafka.records": "true"})
+    found = kind_of(spec).findings()
+    assert [(one["key"], one["level"]) for one in found if one["level"] == "error"] == [(next(iter(change)), "error")]
 
 
 def test_damaged_files_of_whole_records_are_not_passed_over(restore: Restore, tmp_path: Path) -> None:

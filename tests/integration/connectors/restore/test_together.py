@@ -12,7 +12,6 @@ import pytest
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.connectors.restore.alone import Alone
-from airflow_connect.connectors.restore.target import Targets
 from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import OffsetError
 from tests.support.copies.backups import TIME_MS, record, write_file
@@ -48,18 +47,15 @@ def together(restore: Restore, **more: str) -> list[RunReport]:
         return [run.result() for run in runs]
 
 
-def waiting(call: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
-    """The first two calls begin when both are about to, or both end before either of them returns."""
+def waiting(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The first two calls begin when both are about to."""
     left, barrier = [None, None], threading.Barrier(2)
 
     def wait(*arguments: Any) -> Any:
-        waits = bool(left) and left.pop() is None
-        if waits and before:
+        if left:
+            left.pop()
             barrier.wait(WAIT_S)
-        result = call(*arguments)
-        if waits and not before:
-            barrier.wait(WAIT_S)
-        return result
+        return call(*arguments)
 
     return wait
 
@@ -72,12 +68,14 @@ def test_of_two_that_begin_together_one_fails(
     backup(tmp_path, form)
     if exists:
         restore.target = make_topic(1)
-    # Both have looked at the topic before either of them writes, and have written before either of them commits.
-    monkeypatch.setattr(Targets, "check_created", waiting(Targets.check_created, before=False))
-    monkeypatch.setattr(Alone, "check", waiting(Alone.check, before=True))
+    # The tasks of both have started before either of them writes, and have written before either of them commits.
+    monkeypatch.setattr(Alone, "__init__", waiting(Alone.__init__))
+    monkeypatch.setattr(Alone, "check", waiting(Alone.check))
     more = {"accept.loss": "retention"} if form == "records" else VALUES
     reports = together(restore, **more)
-    assert sorted(report.status for report in reports) == ["done", "failed"], [report.error for report in reports]
+    assert sorted(report.status for report in reports) == ["done", "failed"], [
+        report.error and report.error["message"] for report in reports
+    ]
     failed = next(report for report in reports if report.status == "failed")
     assert failed.error is not None and failed.error["code"] == "restore.not_alone"
     assert "-0 was empty when" in failed.error["message"] and "at offset 0" in failed.error["message"]
@@ -115,7 +113,7 @@ def test_own_aborted_records_are_not_those_of_another(
 
 @pytest.mark.parametrize(
     ("end", "words"),
-    [("commit", "has a record at offset 4 now"), ("open", "that has begun at offset 4"), ("abort", "")],
+    [("commit", "-0 [0, 6)"), ("open", "that has begun at offset 4"), ("abort", "")],
 )
 def test_what_came_before_the_next_attempt(
     restore: Restore, produce: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, words: str
@@ -128,7 +126,8 @@ def test_what_came_before_the_next_attempt(
     if end == "abort":
         assert (report.status, found) == ("done", [b"0", b"1", b"2"])
         return
-    assert report.error is not None and report.error["code"] == "restore.not_alone"
+    code = "restore.target" if end == "commit" else "restore.not_alone"
+    assert report.error is not None and report.error["code"] == code
     assert words in report.error["message"]
     assert found == ([b"foreign"] if end == "commit" else [])
 

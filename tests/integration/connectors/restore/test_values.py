@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.support.command_line import run_command
 from tests.support.copies.backups import TIME_MS
 from tests.support.copies.restore import LOCAL_SOURCE, Restore, restore_of, stored
 from tests.support.kafka_data import delete_topic
+from tests.support.servers.s3_interceptor import Answer, S3Interceptor, Seen, error
 
 pytestmark = pytest.mark.integration
 
@@ -359,3 +361,23 @@ def test_offsets_that_no_file_holds_are_counted(restore: Restore, folder: Path) 
     report = restore.run()
     assert "No file holds the offsets [15, 40) of t-0 of the backup." in report.notes
     assert numbers(restore) == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 40]
+
+
+@pytest.mark.parametrize(("answer", "creates"), [("AccessDenied", False), ("InvalidObjectState", True)])
+def test_files_that_may_not_be_read_create_no_topic(
+    kafka: Any, s3: Any, make_topic: Any, produce: Any, make_sink: Any, answer: str, *, creates: bool
+) -> None:
+    topic = make_topic(1)
+    produce(topic, [(0, None, plain(1), TIME_MS, [])])
+    sink = make_sink(topic, **{"format.class": JSON_FORMAT, "flush.size": "4", **PLAIN_JSON})
+    sink.run()
+
+    def refuse(request: Seen, _: Callable[[], Answer]) -> Answer | None:
+        return error(403, answer) if request.method == "GET" and request.path.endswith(".json") else None
+
+    with S3Interceptor(refuse, upstream=s3.endpoint_url) as server:
+        restore = restore_of(sink, f"{topic}-restored", **PLAIN_JSON, **LOST, **{"store.url": server.url})
+        report = restore.try_run()
+    assert report.status == "failed" and report.error is not None
+    there = all_names(admin_client({"bootstrap.servers": kafka.bootstrap}))
+    assert (f"{topic}-restored" in there) == creates, "an object in an archive leaves out its partition only"

@@ -25,7 +25,8 @@ def test_types_of_fields() -> None:
     value = {"b": True, "i": 1, "f": 1.5, "t": "x", "y": b"x", "l": [1, 2.5, None], "o": {"p": [{"q": 1}, {"r": "x"}]}}
     assert types(value, {}) == [
         "b: optional boolean", "i: optional long", "f: optional double", "t: optional string", "y: optional binary",
-        "l: optional list<double>", "o: optional struct<9: p: optional list<struct<11: q: optional long, 12: r: optional string>>>",
+        "l: optional list<double>",
+        "o: optional struct<9: p: optional list<struct<11: q: optional long, 12: r: optional string>>>",
     ]  # fmt: skip
 
 
@@ -42,7 +43,8 @@ def test_value_that_is_no_object_is_refused(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [[1, "x"], [True, 1], [1.5, "x"], [{"a": 1}, 1], [[1], 1], [[1], {"a": 1}], [["x", 1]], [2**63], [-(2**63) - 1]]
+    "values",
+    [[1, "x"], [True, 1], [1.5, "x"], [{"a": 1}, 1], [[1], 1], [[1], {"a": 1}], [["x", 1]], [2**63], [-(2**63) - 1]],
 )  # fmt: skip
 def test_types_that_have_nothing_in_common_are_refused_with_the_field(values: list[Any]) -> None:
     with pytest.raises(DataError, match=r"field s\.v") as caught:

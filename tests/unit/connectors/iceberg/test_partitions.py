@@ -162,7 +162,8 @@ def test_text_that_says_nothing_clear_is_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["none", "day(a)", "l", "l.element", "s", "truncate(b, 2)", "day(t)"])
 def test_columns_that_cannot_partition_are_refused(text: str) -> None:
     schema = IcebergSchema(
-        NestedField(1, "a", LongType()), NestedField(2, "l", ListType(3, LongType())), NestedField(4, "b", BooleanType()),
+        NestedField(1, "a", LongType()), NestedField(2, "l", ListType(3, LongType())),
+        NestedField(4, "b", BooleanType()),
         NestedField(5, "t", DateType()), NestedField(6, "t_day", LongType()),
     )  # fmt: skip
     with pytest.raises(SchemaError, match="cannot be partitioned by"):
@@ -213,7 +214,8 @@ FILTERS: list[tuple[str, Callable[[Any], bool]]] = [
 ]  # fmt: skip
 PARTITIONINGS = (
     "", "n", "bucket(n,4),n", "truncate(n,10)", "year(t)", "month(t),day(t)", "day(t)", "hour(t)", "t", "d",
-    "month(d),bucket(d,3)", "x", "s.q", "s.o,day(t)", "bucket(s.q,2)", "text", "truncate(text,2),bucket(text,3)", "time",
+    "month(d),bucket(d,3)", "x", "s.q", "s.o,day(t)", "bucket(s.q,2)", "text",
+    "truncate(text,2),bucket(text,3)", "time",
 )  # fmt: skip
 
 

@@ -91,6 +91,11 @@ def _quoted(column: Any, _backslash_escapes: bool) -> Any:
     return _join(quote, column.cast(pa.string()).cast(pa.binary()), quote, pa.scalar(b""))
 
 
+def _time(column: Any, backslash_escapes: bool) -> Any:
+    """Without a fraction of zero, as PyMySQL writes it: a column of texts shows the difference."""
+    return _quoted(pc.replace_substring_regex(column.cast(pa.string()), r"\.000000$", ""), backslash_escapes)
+
+
 def _text(column: Any, backslash_escapes: bool) -> Any:
     quote = pa.scalar(b"'")
     return _join(quote, _escaped(column.cast(pa.binary()), backslash_escapes), quote, pa.scalar(b""))
@@ -126,6 +131,6 @@ _LITERALS: dict[str, Literal] = {
     "string": _text,
     "binary": _bytes,
     "date32[day]": _quoted,
-    "time64[us]": _quoted,
-    "timestamp[us]": _quoted,
+    "time64[us]": _time,
+    "timestamp[us]": _time,
 }

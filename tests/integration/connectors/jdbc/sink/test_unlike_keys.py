@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime, time
 from decimal import Decimal
 
@@ -12,6 +13,7 @@ from airflow_connect.api import schema as s
 from airflow_connect.connectors.jdbc.sink.conditions import Comparison, comparisons
 from airflow_connect.connectors.jdbc.sink.fields import SinkField
 from airflow_connect.connectors.jdbc.sink.outcome import RowRefusedError
+from airflow_connect.errors import DatabaseError
 from tests.support.copies.jdbc_sink_tasks import SinkRun, give, records
 
 pytestmark = pytest.mark.integration
@@ -225,10 +227,40 @@ def test_row_of_an_upsert_is_found_by_its_key(request, mode, kind, declared, sch
     assert database.rows("SELECT note FROM orders") == ([("new",)] if mode == "update" else [])
 
 
-def give_key(database, mode, schema, key):
-    """Delete or update the row of a key; returns the dead letters."""
+INCOMPARABLE = [
+    ("postgresql", "int", s.BOOLEAN, True, "operator does not exist: integer = boolean"),
+    ("postgresql", "uuid", s.INT64, 5, "operator does not exist: uuid = smallint"),
+    ("mariadb", "UUID", s.INT64, 5, "Illegal parameter data types"),
+    ("mariadb", "VARCHAR(9) CHARACTER SET latin1", s.STRING, "ж", "Illegal mix of collations"),
+]
+
+
+@pytest.mark.parametrize("mode", ["delete", "update"])
+@pytest.mark.parametrize(("kind", "declared", "schema", "key", "reason"), INCOMPARABLE)
+def test_key_that_the_database_cannot_compare_is_refused(request, mode, kind, declared, schema, key, reason):
+    """The run failed whatever errors.tolerance was, while an upsert refused the record."""
+    database = request.getfixturevalue(f"{kind}_database")
+    database.execute(f"CREATE TABLE orders (n {declared}, note VARCHAR(20))")
+    ((_, message),) = give_key(database, mode, schema, key, "insert")
+    assert re.search(f"its key cannot be compared with .n. of orders: {reason}", message)
+
+
+def test_operator_that_a_trigger_lacks_is_no_reason_of_a_row(postgresql_database):
+    postgresql_database.execute(
+        "CREATE TABLE orders (n int, note text)",
+        "CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$"
+        " BEGIN IF OLD.n = true THEN RETURN NULL; END IF; RETURN OLD; END $$",
+        "CREATE TRIGGER broken BEFORE DELETE ON orders FOR EACH ROW EXECUTE FUNCTION broken()",
+        "INSERT INTO orders VALUES (5, 'old')",
+    )
+    with pytest.raises(DatabaseError, match="operator does not exist"):
+        give_key(postgresql_database, "delete", s.INT64, 5)
+
+
+def give_key(database, mode, schema, key, of_others="upsert"):
+    """Delete or update the row of a key; returns the dead letters. `of_others`: insert.mode beside deletes."""
     of_rows = {"insert_mode": "update", "pk_mode": "record_value", "pk_fields": "n"}
-    of_deletes = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "n", "delete_enabled": "true"}
+    of_deletes = {"insert_mode": of_others, "pk_mode": "record_key", "pk_fields": "n", "delete_enabled": "true"}
     run = SinkRun(database, errors_tolerance="all", **(of_deletes if mode == "delete" else of_rows))
     value = None if mode == "delete" else {"n": key, "note": "new"}
     of_value = s.struct(("n", schema), ("note", s.STRING))
