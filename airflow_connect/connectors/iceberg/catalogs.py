@@ -186,7 +186,12 @@ def _database_url(given: Mapping[str, str]) -> str:
     """
     from airflow_connect.databases.urls import parse_url
 
-    address = parse_url(given["uri"], given.get("jdbc.user"), given.get("jdbc.password"))
+    key = f"{CATALOG}uri"
+    try:
+        address = parse_url(given["uri"], given.get("jdbc.user"), given.get("jdbc.password"))
+    except ConfigError as error:
+        message, suggestion = (text.replace("connection.url", key) for text in (error.message, error.suggestion))
+        raise type(error)(message, code=error.code, suggestion=suggestion, config_path=key) from error
     refused = sorted(name for name, value in address.arguments.items() if not isinstance(value, str | int))
     if refused or address.database not in _DATABASES:
         raise ConfigError(
@@ -195,7 +200,7 @@ def _database_url(given: Mapping[str, str]) -> str:
             else f"A database of the kind {address.database} cannot hold a catalog.",
             code="config.value",
             suggestion="Use PostgreSQL, MySQL, MariaDB or SQLite, with parameters that are texts and numbers.",
-            config_path=f"{CATALOG}uri",
+            config_path=key,
         )
     url = address.url.update_query_dict({name: str(value) for name, value in address.arguments.items()})
     return url.render_as_string(hide_password=False)

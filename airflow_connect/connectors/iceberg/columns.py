@@ -274,6 +274,9 @@ def _from_time_or_bytes(source: Any, target: Any) -> Convert | None:
     kinds = pa.types
     if kinds.is_timestamp(source) and kinds.is_timestamp(target):
         return _cast(target)  # An instant, in a column without a zone, is the time in UTC.
+    if kinds.is_temporal(source) and kinds.is_integer(target):
+        # Days or milliseconds: what Connect's value is.
+        return lambda array: array.cast(pa.int64() if source.bit_width == 64 else pa.int32()).cast(target)
     is_plain = kinds.is_time(source) and kinds.is_time(target)
     return _cast(target) if is_plain or (kinds.is_binary(source) and kinds.is_fixed_size_binary(target)) else None
 

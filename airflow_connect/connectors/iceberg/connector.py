@@ -11,6 +11,7 @@ from airflow_connect.api.sink import Splitting, StagingSinkConnector
 from airflow_connect.api.sink_state import PlannedState, StateAfter
 from airflow_connect.connectors.iceberg.tables import IcebergConfig
 from airflow_connect.counting import plural
+from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import OffsetRange
@@ -45,7 +46,10 @@ class IcebergSinkConnector(StagingSinkConnector):
     @classmethod
     def notes_on_config(cls, config: Mapping[str, str]) -> Sequence[str]:
         """That a table has every version of a row, if the original would be told how to identify rows."""
-        typed = IcebergConfig.from_config(config)
+        try:
+            typed = IcebergConfig.from_config(config)
+        except ConfigError:
+            return ()  # The check of the configuration says what is wrong.
         if not typed.id_columns and not any(key.endswith(".id-columns") for key in config):
             return ()
         return ("Rows are appended. The columns that identify rows are recorded in tables, and change nothing else.",)

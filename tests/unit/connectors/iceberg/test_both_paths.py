@@ -54,9 +54,10 @@ _PLAIN = st.fixed_dictionaries(
     {"id": st.integers(-(2**63), 2**63 - 1)},
     optional={"name": st.text("abc", max_size=3) | st.none(), "ok": st.booleans(), "list": st.lists(st.integers(0, 9))},
 ).map(lambda value: json.dumps(value).encode())
+_UNTYPED = (b"{}", b'{"id":null}', b'{"id":{}}')
 KINDS: dict[str, tuple[dict[str, str], st.SearchStrategy[Any], st.SearchStrategy[Any]]] = {
     "json-schema": (WITH_SCHEMA, TEXTS, ODD | st.just(b"\xff\xfe")),
-    "json": (SCHEMALESS, _PLAIN, st.sampled_from([None, b"[1]", b"1", b"{}", b'{"id":null}', b'{"id":{}}', b"{"])),
+    "json": (SCHEMALESS, _PLAIN, st.sampled_from([None, b"[1]", b"1", b"{", *_UNTYPED])),
     "avro": (avro_messages.CONVERTER, avro_messages.FIRST, avro_messages.BROKEN),
     "avro-evolving": (
         avro_messages.CONVERTER,
@@ -197,6 +198,8 @@ def test_any_configuration_makes_the_same_tables_on_both_paths(kind: str, data: 
     converter, values, broken = KINDS[kind]
     config = {**converter, **data.draw(CONFIGS), **data.draw(ROUTES), **data.draw(STEPS)}
     table = data.draw(tables())
+    if kind == "json" and table is None:  # Where a table is made from values, it matters which come together.
+        broken = broken.filter(lambda value: value not in _UNTYPED)
     records = data.draw(batches(values, broken, data.draw(st.sampled_from([5, 30, 10**6]))))
     smallest = data.draw(st.sampled_from([1, 4]))
     with_statistics = kind in ("json-schema", "avro")

@@ -94,6 +94,11 @@ TIMES: list[tuple[Any, Any, Any, Any]] = [
     (2**62, MS, INSTANT, REFUSED),
     (time(1, 2, 3, 4000), TIME_MS, TIME, time(1, 2, 3, 4000)),
     (date(2024, 1, 1), DATE, INSTANT, REFUSED),
+    (date(1969, 12, 31), DATE, LONG, -1),
+    (time(0, 0, 1), TIME_MS, LONG, 1000),
+    (utc(1969, 12, 31, 23, 59, 59, 999000), MS, LONG, -1),
+    (utc(2024, 1, 1), MS, INT, REFUSED),
+    (utc(2024, 1, 1), MS, TEXT, REFUSED),
 ]
 TEXTS: list[tuple[str, Any, Any]] = [
     ("-5", LONG, -5),
@@ -127,6 +132,7 @@ TEXTS: list[tuple[str, Any, Any]] = [
     ("23:59:59.999999", TIME, time(23, 59, 59, 999999)),
     *[(text, TIME, REFUSED) for text in ("24:00", "12:60", "12:34:60", "12:34:56.1234567", "12:34Z", "", "1:02")],
     ("2024-01-01T00:00:00+02:00", INSTANT, utc(2023, 12, 31, 22)),
+    ("2026-03-31T03:17:37.260514+01:00", INSTANT, utc(2026, 3, 31, 2, 17, 37, 260514)),
     ("2024-01-01T00:00:00-0230", INSTANT, utc(2024, 1, 1, 2, 30)),
     ("2024-01-01 00:00:00.000001", INSTANT, utc(2024, 1, 1, 0, 0, 0, 1)),
     ("2024-01-01", INSTANT, utc(2024, 1, 1)),

@@ -57,6 +57,19 @@ def test_fields_are_added_everywhere(lake: Lake) -> None:
     assert lake.notes == (f"The schema of table {TABLE} was changed, so that the records fit.",)
 
 
+def test_fields_of_null_structs_and_of_empty_lists_are_added(lake: Lake) -> None:
+    small, large = struct(("x", LONG)), struct(("x", LONG), ("y", LONG))
+
+    def schema(inner: Schema) -> Schema:
+        some = Schema(Type.STRUCT, optional=True, fields=inner.fields)
+        return struct(("s", some), ("l", array(inner)), ("m", map_of(TEXT, some)))
+
+    lake.put([{"s": {"x": 1}, "l": [], "m": {}}], schema(small))
+    lake.put([{"s": None, "l": [], "m": {"k": None}}], schema(large))
+    assert (lake.refusals.errors, [text.count("y: optional long") for text in columns(lake)]) == ([], [1, 1, 1])
+    assert [row["s"] for row in lake.rows()] == [None, {"x": 1, "y": None}]
+
+
 def test_columns_are_widened_everywhere(lake: Lake) -> None:
     narrow = struct(("a", INT), ("f", FLOAT), ("d", decimal(5, 2)))
     wide = struct(("a", LONG), ("f", DOUBLE), ("d", decimal(9, 2)))
