@@ -47,7 +47,8 @@ class RunProgress(JsonDocument):
         parts_what: the words after their number: `files of 2 partitions`.
     """
 
-    MAY_LACK = frozenset({"parts_done", "parts_total", "parts_what"})
+    LEFT_OUT = frozenset({"parts_done", "parts_total", "parts_what"})
+    MAY_LACK = frozenset()
 
     run_id: str
     started_ms: int

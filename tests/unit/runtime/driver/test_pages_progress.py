@@ -139,6 +139,7 @@ def test_source_that_tells_its_parts_has_a_share(clock: Clock) -> None:
     assert (found.parts_done, found.parts_total, found.parts_what) == (3, 12, "files of 2 partitions")
     assert found.share == 3 / 12
     earlier = {name: value for name, value in told[0].items() if not name.startswith("parts_")}
+    assert RunProgress.from_json(earlier).to_json() == earlier
     assert RunProgress.from_json(earlier).share is None
 
 
