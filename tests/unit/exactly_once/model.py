@@ -369,6 +369,10 @@ class ModelConfig:
         allowed = Splitting("" if is_allowed else "the model does not allow it", self.flush_size)
         return SplitRules(lambda: allowed, max(1, self.split_from))
 
+    def prepare(self, files: Sequence[StagedFile]) -> tuple[StagedFile, ...]:
+        """Nothing is missing."""
+        return tuple(files)
+
     def check_converters(self) -> tuple[str, ...]:
         return ()
 
