@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
 
-_OUTSIDE_COMMA = re.compile(r",(?![^()]*\))")
 _CALL = re.compile(r"(\w+)\((.*)\)")
 _PLAIN = {"year": "year", "years": "year", "month": "month", "months": "month", "day": "day", "days": "day",
           "date": "day", "hour": "hour", "hours": "hour", "date_hour": "hour"}  # fmt: skip
@@ -51,7 +50,7 @@ def parse_partitioning(text: str, key: str) -> tuple[PartitionColumn, ...]:
     Raises:
         ConfigError: names the part that cannot be read, or that has the name of another one.
     """
-    parts = [part.strip() for part in _OUTSIDE_COMMA.split(text)] if text.strip() else []
+    parts = _divided(text) if text.strip() else []
     found: dict[str, PartitionColumn] = {}
     for part in parts:
         column = _parsed(part, key)
@@ -63,6 +62,18 @@ def parse_partitioning(text: str, key: str) -> tuple[PartitionColumn, ...]:
                 config_path=key,
             )
     return tuple(found.values())
+
+
+def _divided(text: str) -> list[str]:
+    """The parts between commas that are not in parentheses."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
 
 
 def _parsed(part: str, key: str) -> PartitionColumn:

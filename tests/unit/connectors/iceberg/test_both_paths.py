@@ -211,6 +211,8 @@ def test_any_configuration_makes_the_same_tables_on_both_paths(kind: str, data: 
                 done = lake.copy(records, columnar=columnar, config={})
                 made = content(lake, with_statistics=with_statistics)
                 notes = sorted(done.notes)
+                if done.error:  # A failed run may have added columns already.
+                    made = {}
                 if is_inferred:  # Columns come in the order in which values need them.
                     made, notes = {name: rows for name, (_, rows, _) in made.items()}, []
                 found.append((counts(done), done.dead_letters, notes, made))
