@@ -50,7 +50,7 @@ def catalog_settings(config: IcebergConfig, aws: Mapping[str, str]) -> dict[str,
     kind = _kind(given)
     if kind != "glue" and not given.get("uri"):
         raise ConfigError(
-            "The address of the catalog is missing.",
+            f"{CATALOG}uri is missing.",
             code="config.missing",
             suggestion="Set it to the address of the REST catalog, or to the URL of the database.",
             config_path=f"{CATALOG}uri",
@@ -156,7 +156,7 @@ def _kind(given: Mapping[str, str]) -> str:
     class_name, kind = given.get("catalog-impl", ""), given.get("type", "")
     if class_name and kind:
         raise ConfigError(
-            "Both the type and the class of the catalog are set.",
+            f"Both {CATALOG}type and {CATALOG}catalog-impl are set.",
             code="config.value",
             suggestion="Remove one of them.",
             config_path=f"{CATALOG}catalog-impl",
@@ -164,17 +164,15 @@ def _kind(given: Mapping[str, str]) -> str:
     found = _CLASSES.get(class_name.rpartition(".")[2]) if class_name else _TYPES.get(kind.lower())
     if found is not None:
         return found
-    refused = class_name or kind
-    what = f"Catalogs of the kind {refused!r} are not supported." if refused else "The kind of the catalog is missing."
+    refused, key = class_name or kind, f"{CATALOG}{'catalog-impl' if class_name else 'type'}"
+    what = f"{key} is {refused!r}, which is not supported." if refused else f"{key} is missing."
     if kind.lower() == "hive":
-        what = (
-            "Hive's metastore is not supported as a catalog: a writer whose lock has ended overwrites another's commit."
-        )
+        what = f"{key} is 'hive', which is not supported: a writer whose lock has ended overwrites another's commit."
     raise ConfigError(
         what,
         code="config.value",
         suggestion="Use rest, sql (Java's jdbc) or glue. Nessie and most others also speak the REST protocol.",
-        config_path=f"{CATALOG}{'catalog-impl' if class_name else 'type'}",
+        config_path=key,
     )
 
 

@@ -82,10 +82,13 @@ class FileOptions:
         codec = CODECS[name]
         if codec.level is not None and (level := _number(properties, "write.parquet.compression-level", 0)):
             codec = replace(codec, level=level)
+        target_bytes = _number(properties, "write.target-file-size-bytes", TARGET_BYTES)
+        row_group_bytes = _number(properties, "write.parquet.row-group-size-bytes", ROW_GROUP_BYTES)
         return cls(
             codec=codec,
-            row_group_bytes=_number(properties, "write.parquet.row-group-size-bytes", ROW_GROUP_BYTES),
-            target_bytes=_number(properties, "write.target-file-size-bytes", TARGET_BYTES),
+            # A file ends with a row group.
+            row_group_bytes=min(row_group_bytes, target_bytes),
+            target_bytes=target_bytes,
             properties=properties,
         )
 

@@ -185,7 +185,7 @@ def _check_appends(parsed: Mapping[str, Any]) -> Iterable[Problem]:
         if parsed[str(key)]:
             yield Problem(
                 str(key),
-                "This sink appends rows. It does not change or delete any, so the table would have every version.",
+                f"{key} is set, but this sink only appends rows: the table would have every version of them.",
                 "Remove this key if that is what you want. The JDBC and the search sink can upsert.",
             )
 

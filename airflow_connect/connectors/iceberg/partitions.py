@@ -50,13 +50,13 @@ def parse_partitioning(text: str, key: str) -> tuple[PartitionColumn, ...]:
     Raises:
         ConfigError: names the part that cannot be read, or that has the name of another one.
     """
-    parts = [part.strip() for part in _parts(text)] if text.strip() else []
+    parts = _divided(text) if text.strip() else []
     found: dict[str, PartitionColumn] = {}
     for part in parts:
         column = _parsed(part, key)
         if found.setdefault(column.name, column) is not column:
             raise ConfigError(
-                f"Two parts of the partitioning would be called {column.name}: {part!r} is the second.",
+                f"Two parts of {key} would be called {column.name}: {part!r} is the second.",
                 code="config.value",
                 suggestion="Remove one of them. To have both, create the table with names of your own.",
                 config_path=key,
@@ -64,16 +64,16 @@ def parse_partitioning(text: str, key: str) -> tuple[PartitionColumn, ...]:
     return tuple(found.values())
 
 
-def _parts(text: str) -> list[str]:
-    """The text between commas that are in no parentheses."""
+def _divided(text: str) -> list[str]:
+    """The parts between commas that are not in parentheses."""
     parts, depth = [""], 0
-    for letter in text:
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth <= 0:
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
             parts.append("")
         else:
-            parts[-1] += letter
-    return parts
+            parts[-1] += character
+    return [part.strip() for part in parts]
 
 
 def _parsed(part: str, key: str) -> PartitionColumn:
@@ -94,7 +94,7 @@ def _parsed(part: str, key: str) -> PartitionColumn:
 
 def _unreadable(part: str, key: str) -> ConfigError:
     return ConfigError(
-        f"{part!r} does not say how to partition a table.",
+        f"{part!r} in {key} does not say how to partition a table.",
         code="config.value",
         suggestion="Use a column, year, month, day or hour of one, bucket(column, n) or truncate(column, n).",
         config_path=key,

@@ -82,7 +82,7 @@ class IcebergConfig(IcebergKeys):
             table, _, name = key.rpartition(".")
             if not table or name not in OF_TABLE:
                 raise ConfigError(
-                    f"There is no key {name or key!r} of a table.",
+                    f"There is no key {TABLE}{key}.",
                     code="config.unknown_key",
                     suggestion=f"Keys of one table are {TABLE}<table>. and one of {', '.join(OF_TABLE)}.",
                     config_path=f"{TABLE}{key}",
@@ -132,7 +132,7 @@ class IcebergConfig(IcebergKeys):
         twice = sorted(name for name in set(self.tables) if self.tables.count(name) > 1)
         if twice:
             raise ConfigError(
-                f"Table {twice[0]} is listed twice, so it would get each record twice.",
+                f"{IcebergKeys.tables} lists table {twice[0]} twice, so it would get each record twice.",
                 code="config.value",
                 suggestion="Remove one of them.",
                 config_path=str(IcebergKeys.tables),
@@ -159,7 +159,7 @@ class IcebergConfig(IcebergKeys):
         without = [name for name in self.tables if self.route_field and self.settings_of(name).route is None]
         if without:
             raise ConfigError(
-                f"Table {without[0]} would get no record: records go to the tables whose expression matches.",
+                f"Table {without[0]} would get no record: {TABLE}{without[0]}.{ROUTE_REGEX} is missing.",
                 code="config.missing",
                 suggestion=f"Set it to a regular expression for the values of {IcebergKeys.route_field}.",
                 config_path=f"{TABLE}{without[0]}.{ROUTE_REGEX}",
@@ -232,7 +232,7 @@ def check_name(name: str, key: str) -> None:
     """
     if not is_name(name):
         raise ConfigError(
-            f"{name!r} is not the name of a table.",
+            f"{name!r} in {key} is not the name of a table.",
             code="config.value",
             suggestion="Name the namespace and the table, with a dot between them: sales.orders.",
             config_path=key,

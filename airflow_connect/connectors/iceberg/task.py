@@ -82,15 +82,16 @@ class IcebergSinkTask(SinkTask):
         self._keep_memory_bounded()
 
     def _put_group(self, records: list[SinkRecord]) -> None:
-        """Records of one partition and one schema: together if they fit, otherwise one by one."""
+        """Records of one partition and one schema: together if they fit, otherwise in halves, down to the bad ones."""
         try:
             without_table = self._write_records(records)
         except DataError as error:
             if len(records) == 1:
                 self.context.errant_record_reporter.report(records[0], error)
                 return
-            for record in records:
-                self._put_group([record])
+            middle = len(records) // 2
+            self._put_group(records[:middle])
+            self._put_group(records[middle:])
             return
         for record in without_table:
             self._leave_out(record, f"no table for their field {self._opened[0].route_field}")

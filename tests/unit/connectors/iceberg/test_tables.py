@@ -8,10 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_connect.api.record import KafkaRecord
+from airflow_connect.api.record import KafkaRecord, SinkRecord
 from airflow_connect.api.schema import Schema, Type, struct
 from airflow_connect.connectors.iceberg.routes import route_of, routes_of_column
 from airflow_connect.connectors.iceberg.tables import IcebergConfig
+from airflow_connect.connectors.iceberg.task import IcebergSinkTask
 from airflow_connect.errors import ConfigError, DataError, IcebergError
 from tests.unit.connectors.files.shared.staging import NOW_MS
 from tests.unit.connectors.files.shared.test_column_configurations import SCHEMALESS
@@ -201,3 +202,21 @@ def test_bad_record_among_good_ones_goes_to_the_dead_letter_queue_alone(tmp_path
     failing = lake.copy(records, columnar=columnar, config=SCHEMALESS)
     assert "DataError" in failing.error
     assert names(lake) == {"lake.t": [1, 2]}
+
+
+def test_bad_record_among_many_is_found_in_few_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    write = IcebergSinkTask._write_records
+
+    def counting(task: IcebergSinkTask, records: list[SinkRecord]) -> list[SinkRecord]:
+        sizes.append(len(records))
+        return write(task, records)
+
+    monkeypatch.setattr(IcebergSinkTask, "_write_records", counting)
+    lake = Lake(tmp_path)
+    lake.put([{"n": 0}], SCHEMA)
+    texts = struct(("n", Schema(Type.STRING)))
+    lake.put([{"n": "x" if n == 123 else str(n)} for n in range(500)], texts)
+    assert [offset for offset, _ in lake.refusals.errors] == [123]
+    assert len(sizes) < 30
+    assert names(lake) == {"lake.t": sorted([0, *(n for n in range(500) if n != 123)])}
