@@ -18,8 +18,8 @@ CONFIGURATION = Path(__file__).with_suffix(".xml")
 LOGGING = Path(__file__).parents[2] / "airflow_connect/runtime/engine/log4j2.properties"
 SPARK_JARS = (
     "RoaringBitmap", "aircompressor", "avro-1", "commons-io", "commons-lang3", "hadoop-client-api",
-    "hadoop-client-runtime", "jackson-annotations", "jackson-core-2", "jackson-databind", "jackson-datatype-jsr310", "jakarta.servlet-api",
-    "jcl-over-slf4j", "log4j-api", "log4j-core", "log4j-slf4j2-impl", "slf4j-api",
+    "hadoop-client-runtime", "jackson-annotations", "jackson-core-2", "jackson-databind", "jackson-datatype-jsr310",
+    "jakarta.servlet-api", "jcl-over-slf4j", "log4j-api", "log4j-core", "log4j-slf4j2-impl", "slf4j-api",
 )  # fmt: skip
 """Prefixes of the names of the jars that the servlet needs, out of Spark's."""
 

@@ -353,6 +353,7 @@ class ModelConfig:
     dead_letter_topic = ""
     ignored_keys: Sequence[str] = ()
     delivery_notes = sink_notes = ()
+    prepare = staticmethod(tuple)
     references = ResolvedReferences()
     spec = RunSpec({}, {})
 
@@ -368,10 +369,6 @@ class ModelConfig:
         is_allowed = self.split_from > 0 and self.flush_on_end
         allowed = Splitting("" if is_allowed else "the model does not allow it", self.flush_size)
         return SplitRules(lambda: allowed, max(1, self.split_from))
-
-    def prepare(self, files: Sequence[StagedFile]) -> tuple[StagedFile, ...]:
-        """Nothing is missing."""
-        return tuple(files)
 
     def check_converters(self) -> tuple[str, ...]:
         return ()
