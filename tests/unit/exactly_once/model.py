@@ -345,8 +345,7 @@ class ModelConfig:
     split_from: int = 0
     most_letters: int = 0
 
-    name = "sink"
-    store_name = BUCKET
+    name, store_name = "sink", BUCKET
     counted_role = "value"
     guarantee = EXACTLY_ONCE
     max_failed_records = None
