@@ -160,6 +160,9 @@ hdfs = _shared_server(
 metastore = _shared_server(
     "metastore", "A real Hive metastore, shared by all tests: `.uri`. Restart only one of your own."
 )
+iceberg_rest = _shared_server(
+    "iceberg_rest", "A real REST catalog of Iceberg, shared by all tests: `.uri`. Restart only one of your own."
+)
 registry_server = _shared_server(
     "registry", "A real Schema Registry, shared by all tests; each has subjects of its own: `.url`."
 )

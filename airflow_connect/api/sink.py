@@ -430,13 +430,9 @@ class StagingSinkConnector(SinkConnector):
         return LeftoverPattern(self.store_name(self.config), (), ALL_LISTED, tuple(ranges))
 
     def prepare(self, files: Sequence[StagedFile]) -> Sequence[StagedFile]:
-        """The last step before the manifest is written: what else publishing needs. Called if there are files.
+        """The last step before the manifest: returns the same files, with the tokens that it is to hold.
 
-        Returns:
-            The same files, with tokens that the manifest is to hold. Long ones make it long.
-
-        Raises:
-            ConnectError: nothing is published.
+        Called if there are files. Raises ConnectError if nothing can be published.
         """
         return files
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from tests.bench import database_sinks, database_sources, mirrors, restores, search, sources
+from tests.bench import database_sinks, database_sources, lakes, mirrors, restores, search, sources
 from tests.bench.database_sources import TableRows
 from tests.bench.sources import LogLines
 from tests.bench.topics import SCHEMA, Load
@@ -91,7 +91,7 @@ class Row:
         config: connector keys beyond those that all rows share.
         cold: a driver process of its own, started for this run, instead of a session that has copied before.
         store: where the copy goes: `s3`, `local` (files in a directory), `hdfs`, `postgresql`, `mariadb`, `kafka`
-            from a file or a table, `mirror` from another broker, `restore` from a backup, or `opensearch`.
+            from a file or a table, `mirror` from another broker, `restore` from a backup, `iceberg` or `opensearch`.
         is_idle: the run is repeated, and the second one, which finds nothing new, is measured.
     """
 
@@ -122,6 +122,8 @@ def all_rows(records: int) -> list[Row]:
         Row("avro-parquet", "Avro with a registry to typed Parquet, zstd", avro, AVRO),
         Row("avro-parquet-3", "the same through three transformations", avro, {**AVRO, **THREE_STEPS}),
         Row("parquet-3", "typed Parquet through three transformations", hours, {**PARQUET, **THREE_STEPS}),
+        Row("iceberg", "typed columns into an Iceberg table in S3, zstd", hours, lakes.CONFIG, store=lakes.STORE),
+        Row("iceberg-hourly", "the same in 24 hourly partitions", hours, lakes.BY_HOUR, store=lakes.STORE),
         Row("raw-dense", "raw lines, gzip at the level of Java's default", hours, {**RAW, **_GZIP_6}),
         Row("json-dense", "JSON lines, hourly, gzip at the level of Java's default", hours, {**JSON, **_GZIP_6}),
         Row("json-cold", "JSON lines, hourly: a whole run from process start", hours, json, cold=True),

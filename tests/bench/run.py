@@ -33,7 +33,7 @@ from airflow_connect.documents.run import DONE, EMPTY, RunReport  # noqa: E402
 from airflow_connect.runtime.driver.process import DriverProcess  # noqa: E402
 from airflow_connect.runtime.spec import RunSpec  # noqa: E402
 from tests.bench import database_sinks as databases  # noqa: E402
-from tests.bench import database_sources, last_release, mirrors, restores, search, sources  # noqa: E402
+from tests.bench import database_sources, lakes, last_release, mirrors, restores, search, sources  # noqa: E402
 from tests.bench.arrivals import BUCKET, Arrived, check_arrivals, check_files, check_hdfs, remove, remove_hdfs  # noqa: E402
 from tests.bench.database_sources import TableRows  # noqa: E402
 from tests.bench.last_release import Figure  # noqa: E402
@@ -91,6 +91,7 @@ class Bench:
         self._mirrors = mirrors.Mirrors(stack, folder, self.kafka)
         self._restores = restores.Restores(folder / "backups", self.kafka, self.s3)
         self._copies: dict[str, Any] = {mirrors.STORE: self._mirrors, restores.STORE: self._restores}
+        self._copies[lakes.STORE] = lakes.Lakes(folder, self.s3)
         self._search = search.SearchServer(stack, folder)
 
     def measure(self, row: Row) -> Measured:
@@ -208,7 +209,7 @@ class Bench:
         A session that has only rows of databases copies no files: what workers import for those would count for them.
         """
         load = Load(2, 2, 20_000)
-        elsewhere = ("kafka", mirrors.STORE, restores.STORE, search.STORE, *databases.STORES)
+        elsewhere = ("kafka", lakes.STORE, mirrors.STORE, restores.STORE, search.STORE, *databases.STORES)
         for store in elsewhere:
             if any(row.store == store for row in rows):
                 problem = self.measure(next(row for row in all_rows(load.records) if row.store == store)).problem

@@ -1,25 +1,84 @@
-"""SIGKILL and SIGSTOP at random moments, and at every named step, while a catalog spoils half of all commits.
+"""SIGKILL and SIGSTOP at random moments, and at every named step, while a proxy spoils half of all commits.
 
-4 rounds, 1,000 with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them, as in `test_kill_rounds.py`.
+4 rounds, 1,000 with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them, as in `test_kill_rounds.py`. The catalog
+is Iceberg's own REST servlet. Late requests outlive a killed run in the proxy. Meanwhile another writer appends rows to
+the table and expires all snapshots but the newest.
 """
 
+import threading
+from datetime import UTC, datetime
+
+import pyarrow as pa
 import pytest
+from pyiceberg.exceptions import CommitFailedException
 
 from tests.crash.rounds import PARTITIONS
 from tests.crash.test_kill_rounds import FIRST_SEED, KILL_ROUNDS, batches, play
-from tests.support.copies.iceberg import iceberg_sink
+from tests.support.copies.iceberg import FOREIGN, iceberg_sink
+from tests.support.faulty_rest import faulty_rest
 
 pytestmark = [pytest.mark.crash, pytest.mark.integration, pytest.mark.budget(40)]
 
+SPOILT = 0.5
+PAUSE_S = 0.7
+
+
+class Foreigner:
+    """Another writer of the same tables, which reaches the catalog directly."""
+
+    def __init__(self, uri):
+        self._properties = {"type": "rest", "uri": uri}
+        self._sinks, self._stop = [], threading.Event()
+        self.rows = {}
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def join(self, sink):
+        """Write to the table of a sink, too."""
+        self._sinks.append(sink)
+
+    def end(self):
+        self._stop.set()
+        self._thread.join()
+
+    def _work(self):
+        while not self._stop.wait(PAUSE_S):
+            for sink in list(self._sinks):
+                table = sink.table_at(self._properties)
+                if table is not None and sink.rows():
+                    self._append(sink.table_name, table)
+
+    def _append(self, name, table):
+        columns = {field.name: [FOREIGN if field.name == "n" else None] for field in table.schema().fields}
+        try:
+            table.append(pa.Table.from_pydict(columns, table.schema().as_arrow()))
+        except CommitFailedException:
+            return  # The run was faster.
+        self.rows[name] = self.rows.get(name, 0) + 1
+        if self.rows[name] % 2:
+            try:
+                table.maintenance.expire_snapshots().older_than(datetime.now(UTC)).commit()
+            except CommitFailedException:
+                return
+
 
 @pytest.mark.parametrize("seeds", batches(KILL_ROUNDS), ids=lambda seeds: f"rounds-{seeds[0] - FIRST_SEED}")
-def test_killed_and_frozen_runs_commit_every_record_exactly_once(kafka, tmp_path, make_topic, seeds):
-    spoilt = {
-        "iceberg.catalog.type": None,
-        "iceberg.catalog.py-catalog-impl": "tests.support.faulty_catalog.FaultyCatalog",
-        "iceberg.catalog.faults": "0.5",
-    }
-    play(
-        seeds,
-        lambda seed: iceberg_sink(kafka, tmp_path / str(seed), make_topic(partitions=PARTITIONS), **spoilt),
-    )
+def test_killed_and_frozen_runs_commit_every_record_exactly_once(kafka, iceberg_rest, tmp_path, make_topic, seeds):
+    foreigner, sinks = Foreigner(iceberg_rest.uri), []
+    with faulty_rest(iceberg_rest.uri, SPOILT) as proxy:
+
+        def sink(seed):
+            made = iceberg_sink(kafka, tmp_path / str(seed), make_topic(partitions=PARTITIONS))
+            made.catalog_properties = {"type": "rest", "uri": proxy.uri}
+            foreigner.join(made)
+            sinks.append(made)
+            return made
+
+        try:
+            play(seeds, sink)
+        finally:
+            foreigner.end()
+    tables = [made.table_at({"type": "rest", "uri": iceberg_rest.uri}) for made in sinks]
+    found = {t.name()[1]: t.scan(f"n == {FOREIGN}").to_arrow().num_rows for t in tables if t is not None}
+    wanted = {name.split(".")[1]: rows for name, rows in foreigner.rows.items()}
+    assert {name: rows for name, rows in found.items() if rows} == {n: r for n, r in wanted.items() if n in found}

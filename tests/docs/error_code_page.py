@@ -39,6 +39,7 @@ AREAS = {
     "group": "The consumer group",
     "hdfs": "HDFS",
     "hive": "Hive tables",
+    "iceberg": "The Iceberg sink",
     "internal": "Internal errors",
     "java": "Java",
     "jdbc": "The JDBC sink",

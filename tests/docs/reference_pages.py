@@ -126,6 +126,13 @@ PAGES = (
         "airflow_connect.connectors.files.hdfs.config:HdfsSinkConfig.config_def",
     ),
     Page(
+        "docs/connectors/iceberg-sink.reference.md",
+        "Iceberg sink: every configuration key",
+        "Keys of Kafka Connect and of Apache's Iceberg sink keep their names and defaults."
+        " `iceberg.tables.dynamic-pattern` and the group Run are additions.",
+        "airflow_connect.connectors.iceberg.tables:IcebergConfig.config_def",
+    ),
+    Page(
         "docs/connectors/search-sink.reference.md",
         "Search sink: every configuration key",
         "Keys of Kafka Connect and of Confluent's Elasticsearch sink keep their names, defaults and checks."

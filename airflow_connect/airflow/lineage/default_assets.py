@@ -4,6 +4,7 @@ They are determined when the DAG file is parsed, so no connection, broker or plu
 literally in the configuration (a template, a reference to a config provider, a pattern of topics) have no asset.
 Topics: `kafka://<first broker>/<topic>`, as Airflow's Kafka provider writes them; directories:
 `s3://<bucket>/<topics.dir>/<topic>`, `hdfs://<name node>/<topics.dir>/<topic>` and `file:///<path>/<topics.dir>/<topic>`.
+Tables of a lake: `iceberg://<catalog>/<table>`.
 Files that a source reads: the file itself, or for a pattern the directory up to its first wildcard. Tables: see
 `database_assets`.
 """
@@ -46,6 +47,8 @@ def default_assets(connector: Mapping[str, Any], worker: Mapping[str, Any]) -> t
     topics = [topic.strip() for topic in _known(connector, "topics").split(",")]
     if name.startswith("Jdbc"):
         return topic_assets(topics, worker), written_tables(connector, topics, may_rename=_may_rename(connector))
+    if name.startswith("Iceberg"):
+        return topic_assets(topics, worker), _lake_tables(connector)
     return topic_assets(topics, worker), _directories(name, connector, topics)
 
 
@@ -65,6 +68,13 @@ def topic_assets(topics: Iterable[str], worker: Mapping[str, Any]) -> list[Asset
     """Topics on the first broker that the worker names; [] if it names none."""
     first = _known(worker, "bootstrap.servers").partition(",")[0].strip().rpartition("://")[2]
     return [Asset(f"kafka://{first}/{topic}") for topic in topics if topic] if first else []
+
+
+def _lake_tables(connector: Mapping[str, Any]) -> list[Asset]:
+    """`iceberg://<catalog>/<namespace>.<table>` of each table that the configuration lists."""
+    catalog = _known(connector, "iceberg.catalog") or ("" if "iceberg.catalog" in connector else "iceberg")
+    tables = [table.strip() for table in _known(connector, "iceberg.tables").split(",")]
+    return [Asset(f"iceberg://{catalog}/{table}") for table in tables if table] if catalog else []
 
 
 def _directories(name: str, connector: Mapping[str, Any], topics: Sequence[str]) -> list[Asset]:

@@ -2,9 +2,9 @@
 
 `keys.py` and `tables.py` have the configuration, and which record goes to which table (`routes.py`). `catalogs.py`
 opens the catalog. On executors, `task.py` converts records to the columns of a table (`types.py`, `columns.py`,
-`inferred.py`), creates tables and changes their schemas (`open_tables.py`, `schemas.py`), and writes data files for each
-partition (`partitions.py`, `data_files.py`). On the driver, `publisher.py` commits them (`snapshots.py`, `chain.py`) and
-removes what dead runs have left (`stored_files.py`).
+`inferred.py`), creates tables and changes their schemas (`open_tables.py`, `schemas.py`), and writes data files for
+each partition (`partitions.py`, `data_files.py`). On the driver, `publisher.py` commits them (`snapshots.py`,
+`chain.py`) and removes what dead runs have left (`stored_files.py`).
 
 Invariants, beside those of `exactly_once`:
 1. A data file is visible only by a snapshot. Its name holds the id of the run, and of the attempt that wrote it.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
 
 from airflow_connect.connectors.iceberg.keys import CATALOG
 from airflow_connect.errors import (
@@ -28,6 +27,7 @@ _CLASSES = {"RESTCatalog": "rest", "JdbcCatalog": "sql", "GlueCatalog": "glue"}
 _TYPES = {"rest": "rest", "sql": "sql", "jdbc": "sql", "glue": "glue"}
 _OWN_CLASS = "py-catalog-impl"
 """A class of pyiceberg's `Catalog`, by its dotted path; what it can do is its own affair."""
+_DATABASES = ("postgresql", "mysql", "sqlite")
 _JAVA_ONLY = ("io-impl", "s3.path-style-access", "jdbc.user", "jdbc.password", "catalog-impl", "type")
 _DEFAULTS = {"s3.connect-timeout": str(CONNECT_TIMEOUT_S), "s3.request-timeout": str(READ_TIMEOUT_S)}
 _AWS = {"access_key_id": "s3.access-key-id", "secret_access_key": "s3.secret-access-key",
@@ -179,30 +179,31 @@ def _kind(given: Mapping[str, str]) -> str:
 
 
 def _database_url(given: Mapping[str, str]) -> str:
-    """Java's URL of a database as SQLAlchemy's; one of SQLAlchemy's stays.
+    """A URL of SQLAlchemy for Java's URL of a database; one of SQLAlchemy's stays.
 
     Raises:
-        ConfigError: the database is not supported.
+        ConfigError: the database is not supported, or a parameter cannot be passed on.
     """
-    url = given["uri"]
-    if not url.startswith("jdbc:"):
-        return url.replace("postgresql://", "postgresql+psycopg://", 1)
-    rest = url.removeprefix("jdbc:")
-    if rest.startswith("sqlite:"):
-        return f"sqlite:///{rest.removeprefix('sqlite:').removeprefix('file:')}"
-    parts = urlsplit(rest)
-    drivers = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "mariadb": "mysql+pymysql"}
-    if parts.scheme not in drivers:
+    from airflow_connect.databases.urls import parse_url
+
+    key = f"{CATALOG}uri"
+    try:
+        address = parse_url(given["uri"], given.get("jdbc.user"), given.get("jdbc.password"))
+    except ConfigError as error:
+        message, suggestion = (text.replace("connection.url", key) for text in (error.message, error.suggestion))
+        raise type(error)(message, code=error.code, suggestion=suggestion, config_path=key) from error
+    refused = sorted(name for name, value in address.arguments.items() if not isinstance(value, str | int))
+    if refused or address.database not in _DATABASES:
         raise ConfigError(
-            "The database of the catalog is not supported.",
+            f"The database of the catalog cannot be reached with {', '.join(refused)}."
+            if refused
+            else f"A database of the kind {address.database} cannot hold a catalog.",
             code="config.value",
-            suggestion="Use PostgreSQL, MySQL, MariaDB or SQLite.",
-            config_path=f"{CATALOG}uri",
+            suggestion="Use PostgreSQL, MySQL, MariaDB or SQLite, with parameters that are texts and numbers.",
+            config_path=key,
         )
-    user, password = given.get("jdbc.user", ""), given.get("jdbc.password", "")
-    login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user else ""
-    query = f"?{parts.query}" if parts.query else ""
-    return f"{drivers[parts.scheme]}://{login}{parts.netloc}{parts.path}{query}"
+    url = address.url.update_query_dict({name: str(value) for name, value in address.arguments.items()})
+    return url.render_as_string(hide_password=False)
 
 
 def _limit_waiting(catalog: Catalog) -> None:

@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.api.publishing import LeftoverPattern
 from airflow_connect.api.sink import Splitting, StagingSinkConnector
+from airflow_connect.api.sink_state import PlannedState, StateAfter
 from airflow_connect.connectors.iceberg.tables import IcebergConfig
+from airflow_connect.counting import plural
+from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import OffsetRange
+    from airflow_connect.api.publishing import Publisher
+    from airflow_connect.api.sink_state import CopiedRun, PlannedRun
     from airflow_connect.api.staging import StagedFile
     from airflow_connect.connectors.iceberg.publisher import IcebergPublisher
+    from airflow_connect.documents.run import PublishedRun
+
+_TABLES_NAMED = 20
 
 
 class IcebergSinkConnector(StagingSinkConnector):
@@ -38,7 +46,10 @@ class IcebergSinkConnector(StagingSinkConnector):
     @classmethod
     def notes_on_config(cls, config: Mapping[str, str]) -> Sequence[str]:
         """That a table has every version of a row, if the original would be told how to identify rows."""
-        typed = IcebergConfig.from_config(config)
+        try:
+            typed = IcebergConfig.from_config(config)
+        except ConfigError:
+            return ()  # The check of the configuration says what is wrong.
         if not typed.id_columns and not any(key.endswith(".id-columns") for key in config):
             return ()
         return ("Rows are appended. The columns that identify rows are recorded in tables, and change nothing else.",)
@@ -63,9 +74,42 @@ class IcebergSinkConnector(StagingSinkConnector):
             )
         return self._publisher
 
+    def plan_state(self, run: PlannedRun) -> PlannedState:
+        """Whether the tables of earlier runs still have what was committed.
+
+        Raises:
+            ConnectError: the catalog refuses, or does not answer.
+        """
+        from airflow_connect.connectors.iceberg import history
+
+        if not run.ranges or not history.tables_of(run.kept):
+            return PlannedState()
+        kept, notes = history.changed(run.kept, self.config["name"], self.publisher().table)
+        return PlannedState(kept=kept, notes=notes)
+
+    def state_after(self, run: CopiedRun) -> StateAfter:
+        """The tables that the run commits to, beside those of earlier runs."""
+        from airflow_connect.connectors.iceberg import history
+
+        settings_of = IcebergConfig.from_config(self.config).settings_of
+        kept = history.after(run.planned.kept, run.files, self.context.run_id, lambda name: settings_of(name).branch)
+        return StateAfter(kept)
+
     def prepare(self, files: Sequence[StagedFile]) -> Sequence[StagedFile]:
         """Write manifests, and choose the ids of snapshots."""
         return self.publisher().prepare(files, self.context.run_id)
+
+    def published(self, run: PublishedRun, publisher: Publisher) -> Sequence[str]:
+        """The snapshots of the run, for its report."""
+        from airflow_connect.connectors.iceberg.publisher import by_table, commit_of
+
+        commits = [commit_of(name, files) for name, files in by_table(run.files).items()]
+        return [
+            f"Table {one['table']} has the snapshot {one['snapshot']} of this run:"
+            f" {plural(sum(m['rows'] for m in one['manifests']), 'row')} in"
+            f" {plural(sum(m['files'] for m in one['manifests']), 'file')}."
+            for one in commits[:_TABLES_NAMED]
+        ] + ([f"So have {len(commits) - _TABLES_NAMED} more tables."] if len(commits) > _TABLES_NAMED else [])
 
     def leftovers(self, ranges: Sequence[OffsetRange]) -> LeftoverPattern:
         """Files in the folder of the run, below each of its tables."""

@@ -105,37 +105,37 @@ class IcebergKeys(TypedConfig):
     commit_threads = _CATALOG.medium.integer(
         "iceberg.control.commit.threads", 4, "How many tables are committed at the same time."
     )
-    control_topic = _OTHER.low.text(
+    _control_topic = _OTHER.low.text(
         "iceberg.control.topic", "control-iceberg", "Topic of the original's coordinator.", ignored=_ONE_COMMIT
     )
-    control_prefix = _OTHER.low.text(
+    _control_prefix = _OTHER.low.text(
         "iceberg.control.group-id-prefix", "cg-control", "Groups of the original.", ignored=_ONE_COMMIT
     )
-    control_group = _OTHER.low.text(
+    _control_group = _OTHER.low.text(
         "iceberg.control.group-id", None, "Group of Tabular's connector.", ignored=_ONE_COMMIT
     )
-    commit_interval_ms = _OTHER.low.integer(
+    _commit_interval_ms = _OTHER.low.integer(
         "iceberg.control.commit.interval-ms", 300_000, "Time between commits of the original.", ignored=_ONE_COMMIT
     )
-    most_failures = _OTHER.low.integer(
+    _most_failures = _OTHER.low.integer(
         "iceberg.control.commit.max-consecutive-failures", 1, "Commits that may fail.", ignored=_ONE_COMMIT
     )
-    connect_group = _OTHER.low.text(
+    _connect_group = _OTHER.low.text(
         "iceberg.connect.group-id",
         None,
         "Consumer group of the original.",
         ignored="The group of a connector is `connect-<name>`, unless `consumer.override.group.id` is set.",
     )
-    transactional_prefix = _OTHER.low.text(
+    _transactional_prefix = _OTHER.low.text(
         "iceberg.coordinator.transactional.prefix", None, "Transactions of the coordinator.", ignored=_ONE_COMMIT
     )
-    keep_alive_ms = _OTHER.low.long(
+    _keep_alive_ms = _OTHER.low.long(
         "iceberg.coordinator-executor-keep-alive-timeout-ms",
         120_000,
         "Threads of the coordinator.",
         ignored=_ONE_COMMIT,
     )
-    hadoop_conf = _OTHER.low.text(
+    _hadoop_conf = _OTHER.low.text(
         "iceberg.hadoop-conf-dir",
         None,
         "Folder with Hadoop's configuration.",

@@ -50,7 +50,7 @@ def parse_partitioning(text: str, key: str) -> tuple[PartitionColumn, ...]:
     Raises:
         ConfigError: names the part that cannot be read, or that has the name of another one.
     """
-    parts = _divided(text) if text.strip() else []
+    parts = [part.strip() for part in _parts(text)] if text.strip() else []
     found: dict[str, PartitionColumn] = {}
     for part in parts:
         column = _parsed(part, key)
@@ -64,16 +64,16 @@ def parse_partitioning(text: str, key: str) -> tuple[PartitionColumn, ...]:
     return tuple(found.values())
 
 
-def _divided(text: str) -> list[str]:
-    """The parts between commas that are not in parentheses."""
+def _parts(text: str) -> list[str]:
+    """The text between commas that are in no parentheses."""
     parts, depth = [""], 0
-    for character in text:
-        depth += (character == "(") - (character == ")")
-        if character == "," and depth == 0:
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth <= 0:
             parts.append("")
         else:
-            parts[-1] += character
-    return [part.strip() for part in parts]
+            parts[-1] += letter
+    return parts
 
 
 def _parsed(part: str, key: str) -> PartitionColumn:

@@ -73,7 +73,7 @@ class IcebergPublisher:
             ConnectError: what is wrong.
         """
         for name in self._config.tables:
-            table = self._table(name)
+            table = self.table(name)
             if table is None:
                 if not self._config.creates:
                     raise IcebergError(
@@ -174,7 +174,7 @@ class IcebergPublisher:
         for name, commit in commits.items():
             if commit["snapshot"] in self._prepared:
                 continue
-            table = self._table(name)
+            table = self.table(name)
             if table is None or str(table.metadata.table_uuid) != commit["uuid"]:
                 found[name] = f"table {name} was dropped, or dropped and created again"
             elif not self._is_published(table, commit) and (gone := self._gone(table, tables[name], commit)):
@@ -251,7 +251,7 @@ class IcebergPublisher:
 
         branch, chosen = commit["branch"], commit["snapshot"]
         head = table.metadata.snapshot_by_name(branch)
-        new = snapshots.new_snapshot(table, branch, chosen, commit["manifests"], commit["summary"], commit["schema"])
+        new = snapshots.new_snapshot(table, commit)
         chain = Chain.of(table.properties, self._connector, branch).after(commit["run"])
         expected: dict[str, Any] = {"ref": branch, "snapshot_id": head.snapshot_id if head else None}
         moved: dict[str, Any] = {"snapshot_id": chosen, "ref_name": branch, "type": SnapshotRefType.BRANCH}
@@ -274,7 +274,7 @@ class IcebergPublisher:
         for file in files:
             paths.setdefault(file.token["table"], []).append(file.token["path"])
         for name, own in paths.items():
-            table = self._table(name)
+            table = self.table(name)
             if table is not None:
                 deleted += StoredFiles(table).delete(own, self._chains(table), snapshot_id)
         return deleted
@@ -285,7 +285,7 @@ class IcebergPublisher:
             return
         for prefix in prefixes:
             name, _, run_id = prefix.partition("#")
-            for table in self._tables() if name == "*" else (self._table(name),):
+            for table in self._tables() if name == "*" else (self.table(name),):
                 if table is None:
                     continue
                 for path in StoredFiles(table).of_run(run_id, self._chains(table), snapshot_id):
@@ -305,9 +305,14 @@ class IcebergPublisher:
             ]
         for name in every:
             if self._config.dynamic_pattern.fullmatch(name) is not None:
-                yield self._table(name)
+                yield self.table(name)
 
-    def _table(self, name: str) -> Table | None:
+    def table(self, name: str) -> Table | None:
+        """A table; None if it does not exist.
+
+        Raises:
+            ConnectError: it cannot be written to, or the catalog refuses, or does not answer.
+        """
         try:
             return load_table(self._catalog, name)
         except IcebergError as error:

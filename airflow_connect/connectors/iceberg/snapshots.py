@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.connectors.iceberg.data_files import run_folder
 from airflow_connect.connectors.iceberg.partitions import partition_type, partition_values
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def write_manifests(table: Table, staged: Sequence[StagedFile], snapshot_id: int
     made = []
     for spec_id in sorted({file.token["spec"] for file in staged}):
         own = [data_file(file, table) for file in staged if file.token["spec"] == spec_id]
-        path = table.location_provider().new_metadata_location(f"ac-{run_id}-{spec_id}-{uuid.uuid4()}.avro")
+        path = table.location_provider().new_metadata_location(f"{run_folder(run_id)}/{spec_id}-{uuid.uuid4()}.avro")
         output, spec = table.io.new_output(path), _with_type(table.specs()[spec_id], table)
         with write_manifest(_VERSION, spec, table.schema(), output, snapshot_id, "deflate") as writer:
             for file in own:
@@ -166,28 +167,28 @@ def summary_of(table: Table, staged: Sequence[StagedFile]) -> dict[str, str]:
     return summary | ({"changed-partition-count": str(len(partitions))} if partitions else {})
 
 
-def new_snapshot(
-    table: Table,
-    branch: str,
-    snapshot_id: int,
-    manifests: Sequence[Mapping[str, Any]],
-    summary: Mapping[str, str],
-    schema_id: int,
-) -> Snapshot:
-    """Write the list of manifests for the branch as it is now; returns the snapshot that a commit adds."""
+def new_snapshot(table: Table, commit: Mapping[str, Any]) -> Snapshot:
+    """Write the list of manifests for the branch as it is now; returns the snapshot that the commit adds.
+
+    Args:
+        table: as it is now.
+        commit: what `IcebergPublisher.prepare` has put into the manifest of the run.
+    """
     from pyiceberg.manifest import write_manifest_list
     from pyiceberg.table.snapshots import Operation, Snapshot, Summary, update_snapshot_summaries
 
-    head = table.metadata.snapshot_by_name(branch)
+    head, snapshot_id = table.metadata.snapshot_by_name(commit["branch"]), commit["snapshot"]
     parent, sequence = head.snapshot_id if head else None, table.metadata.next_sequence_number()
     existing = (
         [one for one in head.manifests(table.io) if one.has_added_files() or one.has_existing_files()] if head else []
     )
-    path = table.location_provider().new_metadata_location(f"snap-{snapshot_id}-{uuid.uuid4()}.avro")
+    path = table.location_provider().new_metadata_location(
+        f"{run_folder(commit['run'])}/snap-{snapshot_id}-{uuid.uuid4()}.avro"
+    )
     with write_manifest_list(_VERSION, table.io.new_output(path), snapshot_id, parent, sequence, "deflate") as writer:
-        writer.add_manifests([*manifest_files(manifests, snapshot_id), *existing])
+        writer.add_manifests([*manifest_files(commit["manifests"], snapshot_id), *existing])
     counted = update_snapshot_summaries(
-        Summary(operation=Operation.APPEND, **summary), previous_summary=head.summary if head else None
+        Summary(operation=Operation.APPEND, **commit["summary"]), previous_summary=head.summary if head else None
     )
     members: dict[str, Any] = {
         "snapshot_id": snapshot_id,
@@ -195,6 +196,6 @@ def new_snapshot(
         "manifest_list": path,
         "sequence_number": sequence,
         "summary": counted,
-        "schema_id": schema_id,
+        "schema_id": commit["schema"],
     }
     return Snapshot(**members)

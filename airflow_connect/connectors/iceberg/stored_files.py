@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -49,9 +49,12 @@ class StoredFiles:
         if used is None:
             return
         folder = f"/{run_folder(run_id)}/"
-        for path in self._listed(self._table.location_provider().new_data_location(f"{run_folder(run_id)}/x"), run_id):
-            if folder in path and path not in used:
-                yield path
+        for root in self._roots(run_id):
+            with translated(f"listing {root}"):
+                found = _files_below(self._table.io, root)
+            for path in found:
+                if folder in path and path not in used:
+                    yield path
 
     def delete(self, paths: Sequence[str], chains: Mapping[str, Chain], snapshot_id: SnapshotId) -> int:
         """Delete files that no snapshot has; returns how many existed.
@@ -85,27 +88,24 @@ class StoredFiles:
             chosen = snapshot_id(run_id, str(self._table.metadata.table_uuid), branch)
             found = self._table.metadata.snapshot_by_id(chosen)
             if found is not None:
+                used.add(found.manifest_list)
                 with translated(f"reading the snapshot {chosen} of {self._name}"):
                     for manifest in found.manifests(self._table.io):
                         if manifest.added_snapshot_id == chosen:
-                            used |= {
-                                entry.data_file.file_path for entry in manifest.fetch_manifest_entry(self._table.io)
-                            }
+                            entries = manifest.fetch_manifest_entry(self._table.io)
+                            used |= {manifest.manifest_path, *(entry.data_file.file_path for entry in entries)}
             elif run_id in chain.runs:
                 return None
         return used
 
-    def _listed(self, example: str, run_id: str) -> Iterable[str]:
-        """Everything below the folder of a run; with hashes in paths, below the folder that all of them are in."""
-        folder = run_folder(run_id)
-        properties = self._table.properties
-        is_scattered = properties.get("write.object-storage.enabled", "false").lower() == "true"
-        if is_scattered:
-            root = properties.get("write.data.path", f"{self._table.location().rstrip('/')}/data")
-        else:
-            root = example[: example.rindex(f"{folder}/") + len(folder)]
-        with translated(f"listing {root}"):
-            return _files_below(self._table.io, root)
+    def _roots(self, run_id: str) -> tuple[str, str]:
+        """Folders that hold all data files and all manifests of a run."""
+        folder, properties, where = run_folder(run_id), self._table.properties, self._table.location_provider()
+        data, metadata = where.new_data_location(f"{folder}/x"), where.new_metadata_location(f"{folder}/x")
+        if properties.get("write.object-storage.enabled", "false").lower() == "true":  # Paths begin with a hash.
+            data = f"{properties.get('write.data.path', f'{self._table.location()}/data')}/{folder}/x"
+            return data[: data.rindex(f"/{folder}/")], metadata[: metadata.rindex("/")]
+        return data[: data.rindex("/")], metadata[: metadata.rindex("/")]
 
 
 def _run_of(path: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,12 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 
 from tests.support.copies.s3 import Sink
-from tests.support.faulty_catalog import FOREIGN
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
+FOREIGN = -1
+"""The number in rows that another writer appends."""
 ICEBERG_SINK = "org.apache.iceberg.connect.IcebergSinkConnector"
 
 
@@ -32,6 +33,13 @@ class IcebergSink(Sink):
 
     What an S3 sink calls uploads are data files here that no snapshot has.
     """
+
+    catalog_properties: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Properties of the catalog."""
+        return self.catalog_properties or sqlite_catalog(Path(self.bucket))
 
     @property
     def table_name(self) -> str:
@@ -48,7 +56,7 @@ class IcebergSink(Sink):
             "iceberg.tables": self.table_name,
             "iceberg.tables.auto-create-enabled": "true",
             "iceberg.tables.evolve-schema-enabled": "true",
-            **{f"iceberg.catalog.{key}": value for key, value in sqlite_catalog(Path(self.bucket)).items()},
+            **{f"iceberg.catalog.{key}": value for key, value in self.properties.items()},
             **self.config,
         }
         overrides.pop("flush_size", None)
@@ -57,15 +65,22 @@ class IcebergSink(Sink):
 
     @property
     def catalog(self) -> Catalog:
-        """The catalog, opened anew."""
-        return load_catalog("iceberg", **sqlite_catalog(Path(self.bucket)))
+        """The catalog, opened anew; to be closed."""
+        return load_catalog("iceberg", **self.properties)
 
     def table(self) -> Table | None:
         """The table, if it exists."""
+        return self.table_at(self.properties)
+
+    def table_at(self, properties: dict[str, str]) -> Table | None:
+        """The table in another catalog."""
+        catalog = load_catalog("iceberg", **properties)
         try:
-            return self.catalog.load_table(self.table_name)
+            return catalog.load_table(self.table_name)
         except NoSuchTableError:
             return None
+        finally:
+            catalog.close()
 
     def rows(self) -> list[dict[str, Any]]:
         """Every row, without columns that are null."""
@@ -85,27 +100,38 @@ class IcebergSink(Sink):
         """Files of the rounds with large records end at this size."""
         prefix = "iceberg_tables_write-props_write"
         row_group = f"{prefix}_parquet_row-group-size-bytes"
-        return {f"{prefix}_target-file-size-bytes": str(piece_bytes), row_group: str(piece_bytes // 5)}
+        return {f"{prefix}_target-file-size-bytes": str(piece_bytes // 5), row_group: str(piece_bytes // 5)}
 
     def most_pieces(self) -> int:
         """How many files a partition of the topic has at most."""
         return max(Counter(Path(path).name.rsplit("-", 5)[0] for path in self.keys()).values())
 
     def remove_all(self) -> None:
-        """Delete the whole warehouse."""
-        shutil.rmtree(Path(self.bucket, "warehouse"))
+        """Delete all files of the table."""
+        table = self.table()
+        assert table is not None
+        shutil.rmtree(_path(table.location()))
 
     def keys(self) -> list[str]:
         """Paths of the data files of the table."""
         table = self.table()
         if table is None:
             return []
-        return sorted(task.file.file_path.removeprefix("file://") for task in table.scan().plan_files())
+        return sorted(str(_path(task.file.file_path)) for task in table.scan().plan_files())
 
     def uploads(self) -> list[str]:
-        """Paths of data files that no snapshot has."""
-        written = {str(path) for path in Path(self.bucket, "warehouse").rglob("*.parquet")}
-        return sorted(written - set(self.keys()))
+        """Paths of data files and manifests that no snapshot has, except lists that lost a race."""
+        table = self.table()
+        root = Path(self.bucket) if table is None else _path(table.location())
+        files = [path for pattern in ("*.parquet", "ac-*/*.avro") for path in root.rglob(pattern)]
+        ours = [path for path in files if path.parent.name.startswith("ac-")]
+        written = {str(path) for path in ours if not path.name.startswith("snap-")}
+        return sorted(written - {*self.keys(), *self._manifests()})
+
+    def _manifests(self) -> set[str]:
+        table = self.table()
+        snapshots = table.metadata.snapshots if table is not None else []
+        return {str(_path(one.manifest_path)) for s in snapshots for one in s.manifests(table.io)}
 
 
 def iceberg_sink(kafka: Any, root: Path, topic: str, **config: str | None) -> IcebergSink:
@@ -113,3 +139,8 @@ def iceberg_sink(kafka: Any, root: Path, topic: str, **config: str | None) -> Ic
     settings = {key.replace("_", "."): value for key, value in config.items()}
     root.mkdir(exist_ok=True)
     return IcebergSink(kafka, None, str(root), f"sink-{uuid.uuid4().hex[:8]}", topic, settings)  # type: ignore[arg-type]
+
+
+def _path(location: str) -> Path:
+    """Of a file or folder; Java writes `file:/`, Python `file:///`."""
+    return Path("/" + location.removeprefix("file:").lstrip("/"))

@@ -56,6 +56,12 @@ def _metastore() -> Any:
     return HiveMetastore.start()
 
 
+def _iceberg_rest() -> Any:
+    from tests.devstack.iceberg_rest import IcebergRest
+
+    return IcebergRest.start()
+
+
 def _registry() -> Any:
     from tests.devstack.schema_registry import SchemaRegistry
 
@@ -86,6 +92,7 @@ KINDS: dict[str, Callable[[], Any]] = {
     "s3": _s3,
     "hdfs": _hdfs,
     "metastore": _metastore,
+    "iceberg_rest": _iceberg_rest,
     "registry": _registry,
     "postgresql": _postgresql,
     "mariadb": _mariadb,
