@@ -17,6 +17,8 @@ from typing import Any
 from airflow_connect.api.schema import Schema, Type, array, struct
 from airflow_connect.errors import DataError
 
+MOST_LEVELS = 32
+"""Of structs, lists and maps in one another. Far deeper ones make a table whose metadata and files nobody can read."""
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 _PLAIN: dict[type, Type] = {
     bool: Type.BOOLEAN,
@@ -43,7 +45,7 @@ def inferred_schema(values: Sequence[Any]) -> Schema:
                 code="data.not_struct",
                 suggestion="Wrap the value with a transformation (HoistField).",
             )
-    found = _of(values, "")
+    found = _of(values, "", 0)
     # A batch without columns would have no rows.
     return struct((UNKNOWN, _NULLS)) if found is _EMPTY else found
 
@@ -61,17 +63,29 @@ def known_part(schema: Schema) -> Schema | None:
     return struct(*fields, optional=schema.optional) if fields else None
 
 
-def _of(values: Sequence[Any], path: str) -> Schema:
-    """The schema of all values, nulls among them."""
+def too_deep(path: str) -> DataError:
+    """The error for a value or a schema with more levels than a table can have."""
+    return DataError(
+        f"The field {path.lstrip('.')[:200]} has more than {MOST_LEVELS} structs, lists and maps in one another.",
+        code="iceberg.too_deep",
+        suggestion="Make it flat with a transformation (Flatten), or drop the field (ReplaceField).",
+    )
+
+
+def _of(values: Sequence[Any], path: str, depth: int) -> Schema:
+    """The schema of all values, nulls among them; `depth`: how many objects and lists are around them."""
+    if depth > MOST_LEVELS:
+        raise too_deep(path)
     present = [value for value in values if value is not None]
     is_optional = len(present) < len(values)
     kinds = {_kind(value) for value in present}
     if not kinds:
         return _NULLS
     if kinds == {dict}:
-        return _of_objects(present, path, is_optional=is_optional)
+        return _of_objects(present, path, depth, is_optional=is_optional)
     if kinds == {list}:
-        return array(_of([item for value in present for item in value], f"{path}[]"), optional=is_optional)
+        items = [item for value in present for item in value]
+        return array(_of(items, f"{path}[]", depth + 1), optional=is_optional)
     if kinds == {int, float}:
         kinds = {float}
     if len(kinds) > 1 or not kinds <= _PLAIN.keys():
@@ -87,9 +101,18 @@ def _of(values: Sequence[Any], path: str) -> Schema:
     return Schema(_PLAIN[kind], optional=is_optional)
 
 
-def _of_objects(values: Sequence[Mapping[str, Any]], path: str, *, is_optional: bool) -> Schema:
+def _of_objects(values: Sequence[Mapping[str, Any]], path: str, depth: int, *, is_optional: bool) -> Schema:
     names = dict.fromkeys(name for value in values for name in value)
-    fields = [(str(name), _of([value.get(name) for value in values], f"{path}.{name}".lstrip("."))) for name in names]
+    for name in names:
+        if not isinstance(name, str):
+            raise DataError(
+                f"The field {path or 'value'} has a key of the type {type(name).__name__}, and columns have names.",
+                code="iceberg.inferred",
+                suggestion="Give the records a schema: value.converter.schema.content, or a Schema Registry.",
+            )
+    fields = [
+        (name, _of([value.get(name) for value in values], f"{path}.{name}".lstrip("."), depth + 1)) for name in names
+    ]
     return struct(*fields, optional=is_optional) if fields else _EMPTY
 
 

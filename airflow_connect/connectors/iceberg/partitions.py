@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.errors import ConfigError, SchemaError
+from airflow_connect.errors import ConfigError, IcebergError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,7 +105,7 @@ def partition_spec(columns: Sequence[PartitionColumn], schema: Schema) -> Partit
     """The spec of a new table.
 
     Raises:
-        SchemaError: the table has no such column, or it has a type that cannot be partitioned in this way.
+        IcebergError: the table has no such column, or it has a type that cannot be partitioned in this way.
     """
     from pyiceberg.partitioning import PartitionField, PartitionSpec
     from pyiceberg.transforms import parse_transform
@@ -127,8 +127,8 @@ def partition_spec(columns: Sequence[PartitionColumn], schema: Schema) -> Partit
     return PartitionSpec(*fields)
 
 
-def _unpartitioned(why: str) -> SchemaError:
-    return SchemaError(
+def _unpartitioned(why: str) -> IcebergError:
+    return IcebergError(
         f"The table cannot be partitioned by {why}.",
         code="iceberg.partition",
         suggestion="Correct partition-by.",
@@ -143,7 +143,7 @@ class Partitioner:
         """Find the columns.
 
         Raises:
-            SchemaError: the spec has a transform that is unknown here.
+            IcebergError: the spec has a transform that is unknown here.
         """
         self._parts: list[tuple[tuple[str, ...], Any]] = []
         self._types = [field.field_type for field in spec.partition_type(schema).fields]
@@ -157,7 +157,7 @@ class Partitioner:
                     raise NotImplementedError(f"no column has the id {field.source_id}")
                 self._parts.append((path, field.transform.pyarrow_transform(schema.find_type(field.source_id))))
             except (NotImplementedError, ImportError) as error:
-                raise SchemaError(
+                raise IcebergError(
                     f"Tables that are partitioned by {field.transform} cannot be written: {error}.",
                     code="iceberg.partition",
                     suggestion="Change the partitioning of the table.",

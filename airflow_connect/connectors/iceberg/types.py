@@ -35,7 +35,7 @@ from pyiceberg.types import (
 )
 
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Type
-from airflow_connect.connectors.iceberg.inferred import UNKNOWN, known_part
+from airflow_connect.connectors.iceberg.inferred import MOST_LEVELS, UNKNOWN, known_part, too_deep
 from airflow_connect.converters.value_transform import ChangeRules, Transform, make_transform
 from airflow_connect.errors import SchemaError
 from airflow_connect.formats.columnar.arrow_schema import ArrowMapping
@@ -84,6 +84,23 @@ class ValueMapping(ArrowMapping):
         """The function from a Connect value to what Arrow accepts, or None if they are equal."""
         return make_transform(schema, ChangeRules(lambda _: True))
 
+    def arrow_schema(self, schema: Schema) -> pa.Schema:
+        """Columns for values of `schema`.
+
+        Raises:
+            SchemaError: not a STRUCT, or with a part that has no type in a table.
+            DataError: it has too many levels.
+        """
+        _refuse_deep(schema, "", 0)
+        try:
+            return super().arrow_schema(schema)
+        except UnicodeEncodeError:
+            raise SchemaError(
+                "The name of a field contains half of a surrogate pair, which UTF-8 cannot represent.",
+                code="iceberg.schema",
+                suggestion="Rename or drop the field with a transformation (ReplaceField).",
+            ) from None
+
     def _fields(self, schema: Schema, path: str) -> list[pa.Field[Any]]:
         return [] if schema.name == UNKNOWN else super()._fields(schema, path)
 
@@ -95,6 +112,15 @@ class ValueMapping(ArrowMapping):
         key: Any = pa.field("key", self._type(schema.key_schema, f"{path} (a map key)"), nullable=False)
         value: Any = self._field("value", schema.value_schema, f"{path}{{}}")
         return pa.map_(key, value)
+
+
+def _refuse_deep(schema: Schema, path: str, depth: int) -> None:
+    if depth > MOST_LEVELS:
+        raise too_deep(path)
+    inner = [(field.schema, f"{path}.{field.name}") for field in schema.fields]
+    inner += [(part, f"{path}[]") for part in (schema.key_schema, schema.value_schema) if part is not None]
+    for part, where in inner:
+        _refuse_deep(part, where, depth + 1)
 
 
 def iceberg_type(schema: Schema, path: str, *, all_optional: bool) -> IcebergType:

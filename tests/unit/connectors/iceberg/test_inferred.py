@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_connect.api.schema import Schema, Type, struct
-from airflow_connect.connectors.iceberg.inferred import inferred_schema, known_part
+from airflow_connect.api.schema import Schema, Type, array, struct
+from airflow_connect.connectors.iceberg.inferred import MOST_LEVELS, inferred_schema, known_part
 from airflow_connect.connectors.iceberg.types import iceberg_fields
 from airflow_connect.errors import DataError
 from tests.unit.connectors.iceberg.lakes import TABLE, Lake
@@ -129,3 +129,36 @@ def test_numbers_that_have_no_exact_double_are_refused_beside_doubles(tmp_path: 
         lake.put(order)
         assert [order[offset] for offset, _ in lake.refusals.errors] == [{"n": 2**53 + 1}]
         assert [row["n"] for row in files_rows(lake)] == [0.5, 1.5, 2.0]
+
+
+@pytest.mark.parametrize("kind", ["objects", "lists", "mixed"])
+def test_value_with_too_many_levels_is_refused_and_the_table_stays_readable(tmp_path: Path, kind: str) -> None:
+    def nested(levels: int) -> Any:
+        found: Any = 1
+        for level in range(levels - 1):
+            found = [found] if kind == "lists" or (kind == "mixed" and level % 2) else {"a": found}
+        return {"n": 1, "deep": found}
+
+    lake = Lake(tmp_path)
+    lake.put([nested(MOST_LEVELS), nested(MOST_LEVELS + 1), nested(200)])
+    assert [(offset, error.code) for offset, error in lake.refusals.errors] == [  # type: ignore[attr-defined]
+        (1, "iceberg.too_deep"), (2, "iceberg.too_deep")
+    ]  # fmt: skip
+    assert files_rows(lake) == [nested(MOST_LEVELS)]
+    deep = lake.table().schema()
+    schema = Schema(Type.INT64)
+    for _ in range(MOST_LEVELS):
+        schema = array(schema) if kind == "lists" else struct(("a", schema))
+    lake.put([{"n": 1, "deep": None}], struct(("n", Schema(Type.INT64)), ("deep", schema)))
+    assert [error.code for _, error in lake.refusals.errors] == ["iceberg.too_deep"]  # type: ignore[attr-defined]
+    assert lake.table().schema() == deep
+
+
+def test_names_that_no_column_can_have_are_refused(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.put([{"n": 1}])
+    lake.put([{"n": 2, "\ud800": 1}, {"n": 3, 5: 1}, {"n": 4, "s": {"\udfff": 1}}, {"n": 5}])
+    assert [(offset, error.code) for offset, error in lake.refusals.errors] == [  # type: ignore[attr-defined]
+        (0, "iceberg.schema"), (1, "iceberg.inferred"), (2, "iceberg.schema")
+    ]  # fmt: skip
+    assert files_rows(lake) == [{"n": 1}, {"n": 5}]

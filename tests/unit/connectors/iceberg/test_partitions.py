@@ -48,7 +48,7 @@ from airflow_connect.connectors.iceberg.partitions import (
     partition_values,
 )
 from airflow_connect.connectors.iceberg.types import arrow_type
-from airflow_connect.errors import ConfigError, SchemaError
+from airflow_connect.errors import ConfigError, IcebergError
 from tests.support.session.many_cases import check_each
 from tests.unit.connectors.iceberg.lakes import TABLE, Lake
 
@@ -166,13 +166,13 @@ def test_columns_that_cannot_partition_are_refused(text: str) -> None:
         NestedField(4, "b", BooleanType()),
         NestedField(5, "t", DateType()), NestedField(6, "t_day", LongType()),
     )  # fmt: skip
-    with pytest.raises(SchemaError, match="cannot be partitioned by"):
+    with pytest.raises(IcebergError, match="cannot be partitioned by"):
         partition_spec(parse_partitioning(text, "k"), schema)
 
 
 def test_table_with_a_partition_column_that_is_gone_is_refused_unless_it_is_void() -> None:
     schema = IcebergSchema(NestedField(1, "a", LongType(), required=False))
-    with pytest.raises(SchemaError, match="no column has the id 9"):
+    with pytest.raises(IcebergError, match="no column has the id 9"):
         Partitioner(PartitionSpec(PartitionField(9, 1000, parse_transform("identity"), "gone")), schema)
     gone = Partitioner(PartitionSpec(PartitionField(9, 1000, VoidTransform(), "gone")), schema)
     assert [texts for texts, _ in gone.divide(pa.RecordBatch.from_arrays([pa.array([1, 2])], names=["a"]))] == [(None,)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,8 @@ from airflow_connect.connectors.iceberg.routes import route_of, routes_of_column
 from airflow_connect.connectors.iceberg.tables import IcebergConfig
 from airflow_connect.connectors.iceberg.task import IcebergSinkTask
 from airflow_connect.errors import ConfigError, DataError, IcebergError
+from airflow_connect.runtime.executor.sink import coalescing
+from airflow_connect.runtime.executor.sink import loop as sink_loop
 from tests.unit.connectors.files.shared.staging import NOW_MS
 from tests.unit.connectors.files.shared.test_column_configurations import SCHEMALESS
 from tests.unit.connectors.iceberg.lakes import Lake
@@ -220,3 +223,15 @@ def test_bad_record_among_many_is_found_in_few_steps(tmp_path: Path, monkeypatch
     assert [offset for offset, _ in lake.refusals.errors] == [123]
     assert len(sizes) < 30
     assert names(lake) == {"lake.t": sorted([0, *(n for n in range(500) if n != 123)])}
+
+
+@pytest.mark.parametrize("columnar", [False, True])
+def test_task_that_fails_leaves_no_file(tmp_path: Path, columnar: bool) -> None:
+    lake = Lake(tmp_path, iceberg_tables="lake.a,lake.b", **{"iceberg_tables_default-partition-by": "n"})
+    values = [b'{"n":1}', b'{"n":2,"m":3}', b'{"n":3,"m":3,"o":4}', b'{"n":"x"}']
+    records = [[KafkaRecord("t", 0, n, None, value, NOW_MS)] for n, value in enumerate(values)]
+    with patch.object(coalescing, "PARTITION_RECORDS", 1), patch.object(sink_loop, "SMALLEST_COLUMN_BATCH", 1):
+        failing = lake.copy(records, columnar=columnar, config=SCHEMALESS)
+    assert "does not fit table" in failing.error
+    assert len(lake.table("lake.a").schema().fields) == 3
+    assert list(tmp_path.rglob("*.parquet")) == []
