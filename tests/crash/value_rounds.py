@@ -27,7 +27,10 @@ class ValueRound(RestoreRound):
         for partition in range(PARTITIONS):
             place = folder / f"partition={partition}"
             place.mkdir(parents=True, exist_ok=True)
-            for _ in range(self.chance.randint(0, 3)):
+            files = self.chance.randint(0, 3)
+            if partition == PARTITIONS - 1 and partition not in self.ends:
+                files = max(1, files)  # A topic gets as many partitions as its files show when it is created.
+            for _ in range(files):
                 start = self.ends.get(partition, 0)
                 lines = self._lines()
                 (place / f"t+{partition}+{start:010d}.json").write_bytes(b"".join(b"%s\n" % line for line in lines))
