@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, CursorResult
 
 
-_EXACT_FORM = {"mysql": "({} + 0e0)", "postgresql": "CAST({} AS numeric)"}
+_EXACT_FORM = {"mysql": "({} * 1e0)", "postgresql": "CAST({} AS numeric)"}
 _INEXACT: Mapping[str, Callable[[Column], bool]] = {
     "mysql": lambda column: column.kind is Kind.FLOAT32,
     "postgresql": lambda column: column.type_name == "money",
