@@ -117,7 +117,7 @@ class Reading:
         """Execute a statement with a small result."""
         from sqlalchemy import text
 
-        result = self.connection.execute(text(statement.sql), dict(statement.parameters))
+        result = self.connection.execute(text(statement.sql), statement.bound(self.name))
         self.progressed()
         return result
 
@@ -128,7 +128,7 @@ class Reading:
         """
         from sqlalchemy import text
 
-        compiled = text(statement.sql).bindparams(**statement.parameters).compile(self.connection.engine)
+        compiled = text(statement.sql).bindparams(**statement.bound(self.name)).compile(self.connection.engine)
         values = compiled.params
         parameters: Any = (
             [values[name] for name in compiled.positiontup] if compiled.positiontup is not None else values
@@ -147,7 +147,7 @@ class Reading:
         import psycopg
         from sqlalchemy import text
 
-        compiled = text(statement.sql).bindparams(**statement.parameters).compile(self.connection.engine)
+        compiled = text(statement.sql).bindparams(**statement.bound(self.name)).compile(self.connection.engine)
         connection: Any = self.connection.connection.driver_connection
         with psycopg.ClientCursor(connection) as cursor:
             return cursor.mogrify(str(compiled).encode(), compiled.params)

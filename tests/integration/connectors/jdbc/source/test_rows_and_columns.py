@@ -256,3 +256,29 @@ def test_year_of_two_digits_is_one_of_1970_to_2069(mariadb_database: Database) -
     mariadb_database.execute("CREATE TABLE n (a year(2))", "INSERT INTO n VALUES (70), (99), (0), (69)")
     run = run_of({"connection.url": mariadb_database.jdbc_url}, "records")
     assert [value["a"] for value in run.values] == [0, 10592, 10957, 36160]
+
+
+@pytest.mark.parametrize("columnar", [False, True])
+def test_offset_beyond_64_bits_is_continued(postgresql_database: Database, columnar: bool) -> None:
+    """The number was bound as a BIGINT: the first run copied the table, and the next one failed."""
+    first = 10**30
+    postgresql_database.execute("CREATE TABLE n (id numeric(40) PRIMARY KEY)", f"INSERT INTO n VALUES ({first})")
+    config = {"mode": "incrementing", "incrementing.column.name": "id", "connection.url": postgresql_database.jdbc_url}
+    runs = Copies(config, columnar=columnar)
+    assert [int(number) for number in runs.run().ids()] == [first]
+    postgresql_database.execute(f"INSERT INTO n VALUES ({first + 1})")
+    assert [int(number) for number in runs.run().ids()] == [first + 1]
+
+
+@pytest.mark.parametrize("columnar", [False, True])
+def test_numbers_beyond_64_bits_are_divided(postgresql_database: Database, columnar: bool) -> None:
+    postgresql_database.execute(
+        "CREATE TABLE n (id numeric(40) PRIMARY KEY)",
+        "INSERT INTO n SELECT i + 1e39 FROM generate_series(1, 300) i",
+        "ANALYZE n",
+    )
+    config = {"mode": "incrementing", "incrementing.column.name": "id", "table.split.min.rows": "50"}
+    runs = Copies({**config, "connection.url": postgresql_database.jdbc_url}, columnar=columnar)
+    run = runs.run(tasks=3)
+    assert any("is read in 3 ranges of id" in note for note in run.notes)
+    assert sorted(int(number) for number in run.ids()) == [10**39 + i for i in range(1, 301)]
