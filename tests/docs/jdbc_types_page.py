@@ -28,7 +28,8 @@ NOTES = {
         "`xml` as STRING, `citext` as STRING, and `hstore`, which is left out."
     ),
     "MariaDB": (
-        "MySQL has the same types. `numeric.mapping` does not apply, because they are DECIMAL, not NUMERIC. A "
+        "MySQL has the same types, except `year(2)`, whose years are 1970 to 2069. `numeric.mapping` does not "
+        "apply, because they are DECIMAL, not NUMERIC. A "
         "value of `bigint unsigned` above the range of INT64 ends the run with an error, and so does a date such "
         "as `0000-00-00`, unless [values.out.of.range](jdbc-source.md#values-out-of-range) or "
         "`zeroDateTimeBehavior` says otherwise."

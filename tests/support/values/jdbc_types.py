@@ -113,6 +113,7 @@ MARIADB = [
                bytes.fromhex("000000000101000000000000000000f03f0000000000000040")),
     ColumnType("date", "'1969-12-31'", "INT32 (Date)", -1),
     ColumnType("year", "2026", "INT32 (Date)", 20454),
+    ColumnType("year(2)", "69", "INT32 (Date)", 36160),
     ColumnType("time(6)", "'23:59:59.999999'", "INT32 (Time)", 86_399_999),
     ColumnType("datetime(6)", "'2026-01-01 12:00:00.123456'", "INT64 (Timestamp)", _NOON_MS + 123),
     ColumnType("timestamp(3) default '2000-01-01'", "'2026-01-01 12:00:00.123'", "INT64 (Timestamp)", _NOON_MS + 123),

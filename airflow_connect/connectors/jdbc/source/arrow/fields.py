@@ -27,6 +27,8 @@ _LEAST_DAY, _MOST_DAY = (d.toordinal() - date(1970, 1, 1).toordinal() for d in (
 _LEAST_US, _MOST_US = _LEAST_DAY * DAY_US, (_MOST_DAY + 1) * DAY_US - 1
 _MOST_DIGITS = 38
 """Of Arrow's decimal128."""
+_NO_DIGIT = r"^-?0?|\."
+"""What a text of a number has beside its digits."""
 _NANOS = 1000
 _DAYS_TO_2000 = date(2000, 1, 1).toordinal() - date(1970, 1, 1).toordinal()
 _PLAIN_TEXTS = frozenset({"text", "varchar", "bpchar"})
@@ -141,7 +143,22 @@ def _numeric(field: FieldMapping) -> Decode:
     if not 0 <= scale <= precision <= _MOST_DIGITS:
         return _value_by_value
     exact = pa.decimal128(precision, scale)
-    return lambda texts: unscaled_column(texts.cast(exact))
+
+    def decode(texts: Any) -> Any:
+        _check_digits(texts)
+        return unscaled_column(texts.cast(exact))
+
+    return decode
+
+
+def _check_digits(texts: Any) -> None:
+    """Refuse numbers that Arrow's cast turns into others without an error: those with more digits than it has."""
+    longest = pc.max(pc.binary_length(texts)).as_py()
+    if longest is None or longest <= _MOST_DIGITS:
+        return
+    digits = pc.replace_substring_regex(texts, pattern=_NO_DIGIT, replacement="")
+    if pc.max(pc.binary_length(digits)).as_py() > _MOST_DIGITS:
+        raise ValueError
 
 
 def _value_by_value(array: Any) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from airflow_connect.connectors.jdbc.source.offsets.positions import NO_ID, Position
@@ -35,6 +36,16 @@ class Statement:
 
     sql: str
     parameters: Mapping[str, Any]
+
+    def bound(self, database: str) -> dict[str, Any]:
+        """The parameters as they are bound: SQLAlchemy casts any whole number of PostgreSQL to BIGINT."""
+        if database != "postgresql":
+            return dict(self.parameters)
+        return {name: Decimal(value) if _is_beyond_bigint(value) else value for name, value in self.parameters.items()}
+
+
+def _is_beyond_bigint(value: Any) -> bool:
+    return isinstance(value, int) and not -(1 << 63) <= value < 1 << 63
 
 
 @dataclass(frozen=True, slots=True)

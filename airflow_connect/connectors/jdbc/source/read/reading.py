@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, CursorResult
 
 
-_EXACT_FORM = {"mysql": "({} + 0e0)", "postgresql": "CAST({} AS numeric)"}
+_EXACT_FORM = {"mysql": "({} * 1e0)", "postgresql": "CAST({} AS numeric)"}
 _INEXACT: Mapping[str, Callable[[Column], bool]] = {
     "mysql": lambda column: column.kind is Kind.FLOAT32,
     "postgresql": lambda column: column.type_name == "money",
@@ -117,7 +117,7 @@ class Reading:
         """Execute a statement with a small result."""
         from sqlalchemy import text
 
-        result = self.connection.execute(text(statement.sql), dict(statement.parameters))
+        result = self.connection.execute(text(statement.sql), statement.bound(self.name))
         self.progressed()
         return result
 
@@ -128,7 +128,7 @@ class Reading:
         """
         from sqlalchemy import text
 
-        compiled = text(statement.sql).bindparams(**statement.parameters).compile(self.connection.engine)
+        compiled = text(statement.sql).bindparams(**statement.bound(self.name)).compile(self.connection.engine)
         values = compiled.params
         parameters: Any = (
             [values[name] for name in compiled.positiontup] if compiled.positiontup is not None else values
@@ -147,7 +147,7 @@ class Reading:
         import psycopg
         from sqlalchemy import text
 
-        compiled = text(statement.sql).bindparams(**statement.parameters).compile(self.connection.engine)
+        compiled = text(statement.sql).bindparams(**statement.bound(self.name)).compile(self.connection.engine)
         connection: Any = self.connection.connection.driver_connection
         with psycopg.ClientCursor(connection) as cursor:
             return cursor.mogrify(str(compiled).encode(), compiled.params)

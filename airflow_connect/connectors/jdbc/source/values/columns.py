@@ -57,7 +57,7 @@ class Column:
         kind: its type.
         type_name: the database's own name of the type.
         optional: whether it may be null; true if that is unknown.
-        precision: number of digits, or of bits; 0: unlimited or unknown.
+        precision: number of digits, of a YEAR too, or of bits; 0: unlimited or unknown.
         scale: digits after the point; None: a NUMERIC without a declared scale.
         numbers_itself: serial, identity or AUTO_INCREMENT.
         key_position: position in the primary key, from 1; 0: not in it.
@@ -216,7 +216,7 @@ def _mysql(connection: Connection, cursor: Any, table: tuple[str, str] | None) -
         precision = 0
         if kind is Kind.DECIMAL:
             precision = field.length - (1 if field.scale else 0) - (0 if unsigned else 1)
-        elif kind is Kind.BIT_BYTES:
+        elif kind in (Kind.BIT_BYTES, Kind.YEAR):
             precision = field.length
         keys += 1 if flags & _PRIMARY else 0
         found.append(

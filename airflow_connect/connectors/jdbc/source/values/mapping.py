@@ -36,7 +36,7 @@ from airflow_connect.connectors.jdbc.source.values.sqlite_values import (
     sqlite_text,
 )
 from airflow_connect.errors import ConfigError, DataError
-from airflow_connect.java.numbers import unscaled_bytes
+from airflow_connect.java.numbers import to_float32, unscaled_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -304,12 +304,12 @@ class _Maker:
         kind, sqlite = column.kind, self._is_sqlite
         simple: dict[Kind, tuple[Schema, Convert | None]] = {
             Kind.BOOLEAN: (schemas.BOOLEAN, sqlite_boolean if sqlite else None),
-            Kind.FLOAT32: (schemas.FLOAT32, float),
+            Kind.FLOAT32: (schemas.FLOAT32, to_float32),  # psycopg has the nearest double of its text
             Kind.FLOAT64: (schemas.FLOAT64, float),
             Kind.STRING: (schemas.STRING, sqlite_text if sqlite else None),
             Kind.BYTES: (schemas.BYTES, sqlite_bytes if sqlite else bytes),
             Kind.DATE: (schemas.date(), sqlite_date(self._times) if sqlite else days_of),
-            Kind.YEAR: (schemas.date(), _year),
+            Kind.YEAR: (schemas.date(), _short_year if column.precision == 2 else _year),
             Kind.TIME: (schemas.time(), _sqlite_time if sqlite else _time_ms),
         }
         return simple.get(kind)
@@ -398,6 +398,11 @@ def _year(year: int) -> int:
     if not year:
         raise OutOfRangeError("it is the year 0000, which no calendar has", days_of(date.min))
     return days_of(date(year, 1, 1))
+
+
+def _short_year(year: int) -> int:
+    """MariaDB: the years 70 to 99 of a YEAR(2) are 1970 to 1999, the others 2000 to 2069."""
+    return _year(year + (1900 if year >= 70 else 2000))
 
 
 def _decimal(scale: int, *, rounds: bool) -> Convert:
