@@ -12,6 +12,7 @@ from airflow_connect.errors import (
     ConfigError,
     ConnectError,
     IcebergError,
+    MissingPackageError,
     UnavailableError,
     missing_package,
 )
@@ -32,6 +33,12 @@ _JAVA_ONLY = ("io-impl", "s3.path-style-access", "jdbc.user", "jdbc.password", "
 _DEFAULTS = {"s3.connect-timeout": str(CONNECT_TIMEOUT_S), "s3.request-timeout": str(READ_TIMEOUT_S)}
 _AWS = {"access_key_id": "s3.access-key-id", "secret_access_key": "s3.secret-access-key",
         "session_token": "s3.session-token", "role_arn": "s3.role-arn"}  # fmt: skip
+
+
+def lacks_pyiceberg() -> MissingPackageError:
+    """The error if pyiceberg is not installed."""
+    where = "where the driver and executors run"
+    return missing_package("pyiceberg", "iceberg", purpose="The Iceberg sink", where=where)
 
 
 def catalog_settings(config: IcebergConfig, aws: Mapping[str, str]) -> dict[str, str]:
@@ -76,9 +83,8 @@ def open_catalog(config: IcebergConfig, aws: Mapping[str, str]) -> Catalog:
     try:
         from pyiceberg.catalog import load_catalog
     except ImportError:
-        raise missing_package(
-            "pyiceberg", "iceberg", purpose="The Iceberg sink", where="where the driver and executors run"
-        ) from None
+        raise lacks_pyiceberg() from None
+
     settings, retry = catalog_settings(config, aws), Retry(Backoff(0.2, longest_s=1.0, jitter=Jitter.HALF), retries=4)
     doing = f"opening the catalog {config.catalog}"
     while True:

@@ -36,7 +36,9 @@ class IcebergSinkConnector(StagingSinkConnector):
 
         Raises:
             ConfigError: a key is wrong.
+            MissingPackageError: pyiceberg is not installed.
         """
+        from airflow_connect.connectors.iceberg import library  # noqa: F401 (raises what is missing)
         from airflow_connect.connectors.iceberg.catalogs import catalog_settings
 
         typed = IcebergConfig.from_config(config)

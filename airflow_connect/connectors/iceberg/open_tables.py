@@ -6,12 +6,11 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyiceberg.types import ListType, MapType, NestedField, StructType
-
 from airflow_connect.connectors.iceberg.catalogs import close_catalog, translate, translated
 from airflow_connect.connectors.iceberg.columns import Projection, check_required
 from airflow_connect.connectors.iceberg.data_files import DataFile, FileOptions, Place
 from airflow_connect.connectors.iceberg.keys import TABLE
+from airflow_connect.connectors.iceberg.library import ListType, MapType, NestedField, StructType
 from airflow_connect.connectors.iceberg.partitions import Partitioner, parse_partitioning, partition_spec
 from airflow_connect.connectors.iceberg.schemas import Added, Change, changes
 from airflow_connect.connectors.iceberg.types import (

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyiceberg.types import (
+from airflow_connect.connectors.iceberg.columns import twin_fields
+from airflow_connect.connectors.iceberg.library import (
     DecimalType,
     DoubleType,
     FloatType,
@@ -18,8 +19,6 @@ from pyiceberg.types import (
     NestedField,
     StructType,
 )
-
-from airflow_connect.connectors.iceberg.columns import twin_fields
 from airflow_connect.connectors.iceberg.types import all_optional
 
 if TYPE_CHECKING:

@@ -11,8 +11,10 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyiceberg.schema import Schema as IcebergSchema
-from pyiceberg.types import (
+
+from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Type
+from airflow_connect.connectors.iceberg.inferred import MOST_LEVELS, UNKNOWN, known_part, too_deep
+from airflow_connect.connectors.iceberg.library import (
     BinaryType,
     BooleanType,
     DateType,
@@ -20,6 +22,7 @@ from pyiceberg.types import (
     DoubleType,
     FixedType,
     FloatType,
+    IcebergSchema,
     IcebergType,
     IntegerType,
     ListType,
@@ -33,9 +36,6 @@ from pyiceberg.types import (
     TimeType,
     UUIDType,
 )
-
-from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Type
-from airflow_connect.connectors.iceberg.inferred import MOST_LEVELS, UNKNOWN, known_part, too_deep
 from airflow_connect.converters.value_transform import ChangeRules, Transform, make_transform
 from airflow_connect.errors import SchemaError
 from airflow_connect.formats.columnar.arrow_schema import ArrowMapping
