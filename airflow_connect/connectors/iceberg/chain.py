@@ -26,7 +26,7 @@ def property_name(connector: str, branch: str) -> str:
 
 
 def snapshot_id(run_id: str, table_uuid: str, branch: str) -> int:
-    """The id of a run's snapshot: positive, 63 bits, and the same for every attempt to publish it."""
+    """The id of a run's snapshot: positive, 63 bits. All attempts to publish it use the same id."""
     digest = hashlib.sha256(f"{run_id} {table_uuid} {branch}".encode()).digest()
     return (int.from_bytes(digest[:8], "big") >> 1) or 1
 

@@ -18,7 +18,7 @@ from airflow_connect.api.schema import Schema, Type, array, struct
 from airflow_connect.errors import DataError
 
 MOST_LEVELS = 32
-"""Of structs, lists and maps in one another. Far deeper ones make a table whose metadata and files nobody can read."""
+"""Of nested structs, lists and maps. With about 100, pyiceberg cannot load the metadata of the table any more."""
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 _PLAIN: dict[type, Type] = {
     bool: Type.BOOLEAN,

@@ -23,7 +23,7 @@ OF_TABLE = (ROUTE_REGEX, BRANCH, PARTITION_BY, ID_COLUMNS)
 """Keys of one table: `iceberg.table.<table>.<key>`."""
 
 _TABLES, _CATALOG, _OTHER = KeyGroup("Tables"), KeyGroup("Catalog"), KeyGroup("Without effect")
-_ONE_COMMIT = "A run commits once, at its end, and agrees with nobody: there is no control topic."
+_ONE_COMMIT = "There is no control topic and no coordinator: the driver commits once, at the end of a run."
 
 
 class IcebergKeys(TypedConfig):

@@ -280,7 +280,7 @@ class IcebergPublisher:
         return deleted
 
     def list_staged(self, prefixes: Iterable[str]) -> Iterator[LeftOver]:
-        """Files of runs that no snapshot has; a prefix is `<table>#<run>`, with `*` for every table."""
+        """Files of runs that are in no snapshot; a prefix is `<table>#<run>`, with `*` for every table."""
         if self._keeps:
             return
         for prefix in prefixes:
