@@ -1,10 +1,10 @@
-"""`airflow-connect inspect`: decoded records of topics and files, and stored offsets; moves nothing."""
+"""`airflow-connect inspect`: decoded records of topics and files, offsets, tables of a lake; moves nothing."""
 
 from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.cli.blocks import Block, line
 from airflow_connect.cli.control.actions import Actions, add_name, run_action
@@ -15,10 +15,13 @@ from airflow_connect.cli.looking.runs import time_of
 from airflow_connect.cli.outcome import CommandOutcome
 from airflow_connect.cli.terminal import Terminal
 from airflow_connect.runtime.reporting.redaction import secret_values
-from airflow_connect.runtime.reporting.texts import Table, plural
+from airflow_connect.runtime.reporting.texts import Table, format_count, plural
+
+if TYPE_CHECKING:
+    from airflow_connect.observe.inspecting.lake_tables import TableAudit
 
 NAME = "inspect"
-HELP = "show decoded records of a topic or a file, or all stored offsets; moves nothing"
+HELP = "show records of a topic or a file, stored offsets, or what a lake table holds; moves nothing"
 _WIDEST = 120
 
 run = run_action
@@ -37,6 +40,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     stored.add_argument("file", help="the file, as `files` lists it")
     _add_limit(stored)
     actions.add("offsets", _offsets, "the offsets of all sources in the offsets topic")
+    tables = actions.add("table", _tables, "snapshots of an Iceberg sink's tables, their offsets, and what is missing")
+    add_name(tables, or_file=True)
+    tables.add_argument("--table", action="append", default=[], metavar="TABLE", help="a table; can be repeated")
+    tables.add_argument("--records", action="store_true", help="read the topics and count records that are missing")
+    tables.add_argument("--limit", type=positive, default=10, metavar="N", help="the newest N snapshots (default: 10)")
 
 
 def _add_limit(parser: ArgumentParser) -> None:
@@ -84,6 +92,50 @@ def _offsets(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
     rows = [(str(entry["connector"]), _text(entry["partition"]), _text(entry["offset"])) for entry in found]
     lines: list[Block] = [Table(("CONNECTOR", "PARTITION", "OFFSET"), rows, "<<<")] if rows else ["No offsets."]
     return CommandOutcome(f"{plural(len(found), 'offset')}.", {"offsets": found}, lines)
+
+
+def _tables(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
+    from airflow_connect.observe.inspecting.lake_tables import audit_tables
+
+    spec = spec_that_runs(arguments, terminal, "inspect table")
+    found = audit_tables(spec, arguments.table, reads=arguments.records)
+    lines: list[Block] = []
+    for audit in found:
+        lines += _lines_of(audit, arguments.limit)
+    count = sum(len(audit.findings) for audit in found)
+    summary = f"{plural(len(found), 'table')}, {plural(count, 'finding')}."
+    return CommandOutcome(summary, {"tables": [audit.to_json() for audit in found]}, lines)
+
+
+def _lines_of(audit: TableAudit, limit: int) -> list[Block]:
+    snapshots = [
+        (one.snapshot_id, time_of(one.committed_ms), one.run_id, format_count(one.rows), format_count(one.files))
+        for one in audit.snapshots[-limit:]
+    ]
+    partitions = [
+        (
+            f"{one.topic}-{one.partition}",
+            format_count(one.start),
+            format_count(one.end),
+            "none" if one.committed is None else format_count(one.committed),
+            format_count(one.missing),
+            "not read" if one.missing_records is None else format_count(one.missing_records),
+        )
+        for one in audit.partitions
+    ]
+    rows = sum(one.rows for one in audit.snapshots)
+    lines: list[Block] = [
+        line(
+            f"Table {audit.table}, branch {audit.branch}: {plural(len(audit.snapshots), 'snapshot')} with"
+            f" {plural(rows, 'row')}."
+        )
+    ]
+    if snapshots:
+        lines.append(Table(("SNAPSHOT", "COMMITTED", "RUN", "ROWS", "FILES"), snapshots, "><<>>"))
+    if partitions:
+        header = ("PARTITION", "FIRST", "END", "COMMITTED", "MISSING OFFSETS", "MISSING RECORDS")
+        lines.append(Table(header, partitions, "<>>>>>"))
+    return [*lines, *(line(text) for text in (*audit.findings, *audit.notes))]
 
 
 def plain(value: Any) -> Any:

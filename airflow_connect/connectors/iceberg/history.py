@@ -6,7 +6,7 @@ committed to Kafka. No run copies them again by itself, so the next one says so,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.iceberg.chain import Chain, snapshot_id
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
 
     from airflow_connect.api.staging import StagedFile
 
@@ -71,7 +72,7 @@ def _difference(name: str, known: Mapping[str, str], table: Table | None, connec
         )
     chosen = snapshot_id(known["run"], known["uuid"], known["branch"])
     if table.metadata.snapshot_by_id(chosen) is not None:
-        if chosen in _history(table, known["branch"]):
+        if any(one.snapshot_id == chosen for one in branch_of(table, known["branch"])):
             return ""
         return (
             f"Table {name} was rolled back: its branch {known['branch']} no longer has the snapshot {chosen} of run"
@@ -87,12 +88,12 @@ def _difference(name: str, known: Mapping[str, str], table: Table | None, connec
     )
 
 
-def _history(table: Table, branch: str) -> set[int]:
-    """The snapshots that a branch consists of, as far as they have not expired."""
-    found: set[int] = set()
+def branch_of(table: Table, branch: str) -> Iterator[Snapshot]:
+    """The snapshots that a branch consists of, newest first, as far as they have not expired."""
+    seen: set[int] = set()
     snapshot = table.metadata.snapshot_by_name(branch)
-    while snapshot is not None and snapshot.snapshot_id not in found:
-        found.add(snapshot.snapshot_id)
+    while snapshot is not None and snapshot.snapshot_id not in seen:
+        yield snapshot
+        seen.add(snapshot.snapshot_id)
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else table.metadata.snapshot_by_id(parent)
-    return found

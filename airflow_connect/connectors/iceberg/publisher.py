@@ -76,11 +76,7 @@ class IcebergPublisher:
             table = self.table(name)
             if table is None:
                 if not self._config.creates:
-                    raise IcebergError(
-                        f"The catalog does not have table {name}.",
-                        code="iceberg.no_table",
-                        suggestion="Create it, or set iceberg.tables.auto-create-enabled=true.",
-                    )
+                    raise no_table(name)
                 continue
             check_branch(table, name, self._config.settings_of(name).branch)
         if not self._config.tables:
@@ -357,6 +353,15 @@ def offsets_of(files: Sequence[StagedFile]) -> dict[str, str]:
         spans[tp] = min(start, file.start), max(end, file.end)
     text = ",".join(f"{tp}:{start}-{end}" for tp, (start, end) in sorted(spans.items()))
     return {f"{PREFIX}offsets": text} if len(text) <= MOST_OFFSETS_BYTES else {}
+
+
+def no_table(name: str) -> IcebergError:
+    """A table that must exist does not."""
+    return IcebergError(
+        f"The catalog does not have table {name}.",
+        code="iceberg.no_table",
+        suggestion="Create it, or set iceberg.tables.auto-create-enabled=true.",
+    )
 
 
 def check_branch(table: Table, name: str, branch: str) -> None:
