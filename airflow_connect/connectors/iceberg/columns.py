@@ -17,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_connect.connectors.iceberg.field_names import FieldNames, twin_fields
+from airflow_connect.connectors.iceberg.types import field_id_of
 from airflow_connect.converters.time_of_day import LAST_MS, is_beyond
 from airflow_connect.errors import DataError
 
@@ -40,15 +42,20 @@ class Projection:
         dropped: paths of fields that the table does not have.
     """
 
-    def __init__(self, source: pa.Schema, target: pa.Schema, *, ignores_case: bool = False) -> None:
+    def __init__(self, source: pa.Schema, target: pa.Schema, names: FieldNames | None = None) -> None:
         """Find the columns.
+
+        Args:
+            source: of the values.
+            target: of the table, with the ids of its columns.
+            names: by which fields find columns.
 
         Raises:
             UnfitError: the type of a field does not fit that of its column, or a required column has no field.
         """
         self.dropped: list[str] = []
         self.target = target
-        self._ignores_case = ignores_case
+        self._names = names or FieldNames()
         self._convert = self._struct(list(source), list(target), "")
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -61,7 +68,7 @@ class Projection:
 
     def _struct(self, source: list[Any], target: list[Any], path: str) -> Callable[[list[Any], int], list[Any]]:
         """A function from the members of structs to those of the target, without nulls where one is required."""
-        places = self._places([field.name for field in source], [field.name for field in target], path)
+        places = self._places([field.name for field in source], target, path)
         used = set(places.values())
         self.dropped += [
             _join(path, field.name)
@@ -87,18 +94,13 @@ class Projection:
 
         return convert_members
 
-    def _places(self, source: list[str], target: list[str], path: str) -> dict[str, int]:
+    def _places(self, source: list[str], target: list[Any], path: str) -> dict[str, int]:
         """Which field each column gets."""
-        exact = {name: place for place, name in enumerate(source)}
-        found = {name: exact[name] for name in target if name in exact}
-        if not self._ignores_case:
-            return found
-        columns = {name.lower(): name for name in target}
+        column_of = self._names.finder((field_id_of(field), field.name) for field in target)
+        found: dict[str, int] = {}
         for place, name in enumerate(source):
-            column = name if name in found else columns.get(name.lower())
-            if column is None:
-                continue
-            if found.setdefault(column, place) != place:
+            column = column_of(name)
+            if column is not None and found.setdefault(column, place) != place:
                 raise twin_fields(_join(path, name), _join(path, source[found[column]]))
         return found
 
@@ -387,16 +389,6 @@ def _named(convert: Convert, path: str) -> Convert:
             raise pa.ArrowInvalid(f"the column {path} cannot hold a value of this field") from error
 
     return named
-
-
-def twin_fields(one: str, other: str) -> DataError:
-    """The error for two fields of a value that would be the same column."""
-    return DataError(
-        f"The fields {one} and {other} would be the same column.",
-        code="iceberg.column_names",
-        suggestion="Drop or rename one of them with a transformation (ReplaceField), or set"
-        " iceberg.tables.schema-case-insensitive=false.",
-    )
 
 
 def _unfit(source: Any, target: Any, path: str) -> UnfitError:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.connectors.iceberg.catalogs import close_catalog, translate, translated
 from airflow_connect.connectors.iceberg.columns import Projection, check_required
 from airflow_connect.connectors.iceberg.data_files import DataFile, FileOptions, Place
+from airflow_connect.connectors.iceberg.field_names import FieldNames
 from airflow_connect.connectors.iceberg.keys import TABLE
 from airflow_connect.connectors.iceberg.library import ListType, MapType, NestedField, StructType
 from airflow_connect.connectors.iceberg.partitions import Partitioner, parse_partitioning, partition_spec
@@ -72,6 +73,7 @@ class OpenTable:
         self._config, self._run_id = config, run_id
         self._options = FileOptions.of(table, config.write_properties)
         self._columns = file_schema(table.schema())
+        self._names = FieldNames.of(table, ignores_case=config.ignores_case)
         self._partitioner = Partitioner(table.spec(), table.schema())
         self._projections: dict[Any, Projection] = {}
         self._fitting: set[Schema] = set()
@@ -97,7 +99,7 @@ class OpenTable:
 
     def _changes(self, schema: Schema) -> Sequence[Change]:
         fields = iceberg_fields(schema, all_optional=False)
-        return changes(self.table.schema(), fields, ignores_case=self._config.ignores_case)
+        return changes(self.table.schema(), fields, self._names)
 
     def finish(self) -> list[StagedFile]:
         """Finish every file.
@@ -122,7 +124,7 @@ class OpenTable:
         if projection is None:
             if len(self._projections) >= _SCHEMAS_KEPT:
                 self._projections.clear()
-            projection = Projection(batch.schema, self._columns, ignores_case=self._config.ignores_case)
+            projection = Projection(batch.schema, self._columns, self._names)
             self._projections[batch.schema] = projection
         made = projection(batch)
         check_required(made)
@@ -336,7 +338,7 @@ def new_schema(name: str, schema: Schema, config: IcebergConfig, *, is_inferred:
             suggestion="Create the table, or drop such records with a transformation (Filter).",
         )
     if config.ignores_case:
-        changes(IcebergSchema(), fields, ignores_case=True)  # Refuses two fields that are the same column.
+        changes(IcebergSchema(), fields, FieldNames(ignores_case=True))  # Refuses two fields that are the same column.
     refuse_twins(name, list(paths_of(fields)))
     wanted = config.settings_of(name).id_columns
     # Identifier fields are required (Iceberg specification, "Identifier Field IDs").

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.connectors.iceberg.columns import twin_fields
+from airflow_connect.connectors.iceberg.field_names import FieldNames, twin_fields
 from airflow_connect.connectors.iceberg.library import (
     DecimalType,
     DoubleType,
@@ -67,18 +67,18 @@ class MadeOptional:
 Change = Added | Widened | MadeOptional
 
 
-def changes(table: Schema, values: Sequence[NestedField], *, ignores_case: bool = False) -> tuple[Change, ...]:
+def changes(table: Schema, values: Sequence[NestedField], names: FieldNames | None = None) -> tuple[Change, ...]:
     """What a table needs to hold values.
 
     Args:
         table: the table's schema.
         values: the fields of the values; their ids have no meaning.
-        ignores_case: whether fields find their columns without regard to case.
+        names: by which fields find columns.
 
     Raises:
         DataError: two fields of the values would be the same column.
     """
-    compared = _Compared(frozenset(_fixed_ids(table.fields, table.identifier_field_ids)), ignores_case)
+    compared = _Compared(frozenset(_fixed_ids(table.fields, table.identifier_field_ids)), names or FieldNames())
     return tuple(compared.structs(table.fields, values, ()))
 
 
@@ -97,18 +97,20 @@ class _Compared:
 
     Attributes:
         fixed: ids of columns that stay required; values without one of them are refused one by one.
-        ignores_case: as in `changes`.
+        names: as in `changes`.
     """
 
     fixed: frozenset[int]
-    ignores_case: bool
+    names: FieldNames
 
     def structs(self, table: Sequence[NestedField], values: Sequence[NestedField], path: Path) -> Iterator[Change]:
         """Changes of a struct."""
         columns = {field.name: field for field in table}
+        column_of = self.names.finder((field.field_id, field.name) for field in table)
         found: dict[str, str] = {}
         for field in values:
-            column = self._column(columns, field.name)
+            found_name = column_of(field.name)
+            column = None if found_name is None else columns[found_name]
             name = self._folded(field.name) if column is None else column.name
             if (other := found.setdefault(name, field.name)) != field.name:
                 raise twin_fields(".".join((*path, other)), ".".join((*path, field.name)))
@@ -125,13 +127,7 @@ class _Compared:
                 yield MadeOptional((*path, column.name))
 
     def _folded(self, name: str) -> str:
-        return name.lower() if self.ignores_case else name
-
-    def _column(self, columns: Mapping[str, NestedField], name: str) -> NestedField | None:
-        exact = columns.get(name)
-        if exact is not None or not self.ignores_case:
-            return exact
-        return next((column for other, column in columns.items() if other.lower() == name.lower()), None)
+        return name.lower() if self.names.ignores_case else name
 
     def types(self, column: IcebergType, value: IcebergType, path: Path) -> Iterator[Change]:
         """Changes of a column and its parts."""

@@ -224,6 +224,11 @@ def _field(name: str, field: NestedField, kind: IcebergType) -> Any:
     return pa.field(name, arrow_type(kind, name), not field.required, {_FIELD_ID: str(field.field_id)})
 
 
+def field_id_of(field: Any) -> int:
+    """The id of a column, of its field in Arrow; 0 if it has none."""
+    return int((field.metadata or {}).get(_FIELD_ID, 0))
+
+
 def arrow_type(kind: IcebergType, path: str = "") -> pa.DataType:
     """The Arrow type of a column.
 

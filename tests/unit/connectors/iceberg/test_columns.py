@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_connect.connectors.iceberg.columns import Projection, UnfitError, check_required
+from airflow_connect.connectors.iceberg.field_names import FieldNames
 from airflow_connect.errors import DataError
 from tests.support.session.many_cases import check_each
 
@@ -259,20 +260,20 @@ def test_fields_without_a_column_are_named() -> None:
 def test_fields_that_differ_in_case_are_one_column_only_by_themselves() -> None:
     target = pa.schema([("id", LONG)])
     batch = pa.RecordBatch.from_arrays([pa.array([1])], names=["ID"])
-    found = Projection(batch.schema, target, ignores_case=True)
+    found = Projection(batch.schema, target, FieldNames(ignores_case=True))
     assert (found(batch).to_pylist(), found.dropped) == ([{"id": 1}], [])
     for names in (["ID", "id"], ["id", "ID"], ["ID", "Id"]):
         with pytest.raises(DataError, match="would be the same column"):
-            Projection(pa.schema([(name, LONG) for name in names]), target, ignores_case=True)
+            Projection(pa.schema([(name, LONG) for name in names]), target, FieldNames(ignores_case=True))
     with pytest.raises(DataError, match=r"S\.ID"):
         Projection(
             pa.schema([("s", pa.struct([("id", LONG), ("ID", LONG)]))]),
             pa.schema([("S", pa.struct([("id", LONG)]))]),
-            ignores_case=True,
+            FieldNames(ignores_case=True),
         )
 
 
 def test_table_with_columns_that_differ_in_case_gets_fields_by_their_exact_names() -> None:
     both = pa.schema([("id", LONG), ("ID", LONG)])
     batch = pa.RecordBatch.from_arrays([pa.array([1]), pa.array([2])], names=["ID", "id"])
-    assert Projection(batch.schema, both, ignores_case=True)(batch).to_pylist() == [{"id": 2, "ID": 1}]
+    assert Projection(batch.schema, both, FieldNames(ignores_case=True))(batch).to_pylist() == [{"id": 2, "ID": 1}]
