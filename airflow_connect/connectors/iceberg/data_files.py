@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.staging import StagedFile
 from airflow_connect.connectors.iceberg.catalogs import translated
+from airflow_connect.connectors.iceberg.sort_order import SortedWriter, Sorter, sorter_of
 from airflow_connect.errors import ConfigError
 from airflow_connect.formats.parquet import CODECS, ROW_GROUP_BYTES, Codec, ParquetEncoder, RowGroupWriter, ValueColumns
 
@@ -59,12 +60,14 @@ class FileOptions:
         row_group_bytes: Arrow bytes of a row group.
         target_bytes: size at which a file ends.
         properties: of the table, with those of the configuration.
+        sorter: sorts the rows of a row group, if the table has an order.
     """
 
     codec: Codec
     row_group_bytes: int
     target_bytes: int
     properties: dict[str, str] = field(default_factory=dict)
+    sorter: Sorter | None = None
 
     @classmethod
     def of(cls, table: Table, own: Mapping[str, str]) -> FileOptions:
@@ -90,6 +93,7 @@ class FileOptions:
             row_group_bytes=min(row_group_bytes, target_bytes),
             target_bytes=target_bytes,
             properties=properties,
+            sorter=sorter_of(table),
         )
 
 
@@ -148,8 +152,9 @@ class DataFile:
         name = f"{run_folder(run_id)}/{place.topic}-{place.partition}-{uuid.uuid4()}.parquet"
         self._file = _LazyFile(table, table.location_provider().new_data_location(name))
         self._writer = RowGroupWriter(self._file, columns, options.codec, store_decimal_as_integer=True)
+        self._sorting = SortedWriter(self._writer, options.sorter)
         self._encoder = ParquetEncoder(
-            self._writer, ValueColumns(_NO_SCHEMA, columns, None, "IcebergSink"), options.row_group_bytes
+            self._sorting, ValueColumns(_NO_SCHEMA, columns, None, "IcebergSink"), options.row_group_bytes
         )
         self._first = self._last = -1
         self._rows = 0
@@ -205,6 +210,7 @@ class DataFile:
                 "schema": schema.schema_id,
                 "spec": spec.spec_id,
                 "partition": list(self.place.values),
+                "sort_order": self._sorting.order_of_file,
                 "statistics": statistics(self._writer.metadata, schema, self._options.properties),
             },
             role=self.place.role,

@@ -119,7 +119,7 @@ def partition_spec(columns: Sequence[PartitionColumn], schema: Schema) -> Partit
         transform: Any = parse_transform(column.transform)
         if not source.field_type.is_primitive or not transform.can_transform(source.field_type):
             raise _unpartitioned(f"{column.transform} of {column.column}: its type is {source.field_type}")
-        if _path_to(schema, source.field_id) is None:
+        if path_to(schema, source.field_id) is None:
             raise _unpartitioned(f"{column.column}: it is in a list or a map")
         if column.suffix and column.name in schema.column_names:
             raise _unpartitioned(f"{column.transform} of {column.column}: a column has the name {column.name}")
@@ -148,7 +148,7 @@ class Partitioner:
         self._parts: list[tuple[tuple[str, ...], Any]] = []
         self._types = [field.field_type for field in spec.partition_type(schema).fields]
         for field in spec.fields:
-            path = _path_to(schema, field.source_id)
+            path = path_to(schema, field.source_id)
             if "void" in str(field.transform):
                 self._parts.append(((), None))
                 continue
@@ -173,7 +173,7 @@ class Partitioner:
         if not self._parts:
             yield (), None
             return
-        columns = [self._transformed(batch, path, transform) for path, transform in self._parts]
+        columns = [transformed(batch, path, transform) for path, transform in self._parts]
         encoded = [column.dictionary_encode(null_encoding="encode") for column in columns]
         codes = np.zeros(batch.num_rows, dtype=np.int64)
         for one in encoded:
@@ -185,21 +185,29 @@ class Partitioner:
             values = tuple(_as_text(column[int(row)], kind) for column, kind in zip(columns, self._types, strict=True))
             yield values, None if len(found) == 1 else np.flatnonzero(inverse == group)
 
-    def _transformed(self, batch: pa.RecordBatch, path: tuple[str, ...], transform: Any) -> Any:
-        import pyarrow as pa
 
-        if transform is None:
-            return pa.nulls(batch.num_rows, pa.int32())
-        column: Any = batch.column(path[0])
-        for name in path[1:]:
-            members = column.flatten()
-            column = members[column.type.get_field_index(name)]
-        storage = column.storage if isinstance(column, pa.ExtensionArray) else column
-        made = transform(storage)
-        return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
+def transformed(batch: pa.RecordBatch, path: tuple[str, ...], transform: Any) -> Any:
+    """The values of a transform, an array; nulls without one.
+
+    Args:
+        batch: columns of the table.
+        path: as `path_to` gives it.
+        transform: what pyiceberg makes of it for Arrow, or None.
+    """
+    import pyarrow as pa
+
+    if transform is None:
+        return pa.nulls(batch.num_rows, pa.int32())
+    column: Any = batch.column(path[0])
+    for name in path[1:]:
+        members = column.flatten()
+        column = members[column.type.get_field_index(name)]
+    storage = column.storage if isinstance(column, pa.ExtensionArray) else column
+    made = transform(storage)
+    return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
 
 
-def _path_to(schema: Schema, field_id: int) -> tuple[str, ...] | None:
+def path_to(schema: Schema, field_id: int) -> tuple[str, ...] | None:
     """The names of the structs around a field, and its own: a name may have dots. None: it is in no struct."""
     from pyiceberg.types import StructType
 

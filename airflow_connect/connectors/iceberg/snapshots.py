@@ -47,7 +47,7 @@ def data_file(staged: StagedFile, table: Table) -> DataFile:
         lower_bounds=_bounds(found["lower_bounds"]),
         upper_bounds=_bounds(found["upper_bounds"]),
         split_offsets=found["split_offsets"],
-        sort_order_id=None,
+        sort_order_id=token.get("sort_order"),
         equality_ids=None,
         key_metadata=None,
     )
