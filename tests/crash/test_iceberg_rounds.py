@@ -28,7 +28,7 @@ class Foreigner:
 
     def __init__(self, uri):
         self._properties = {"type": "rest", "uri": uri}
-        self._sinks, self._stop = [], threading.Event()
+        self._sinks, self._stop, self._writing = [], threading.Event(), threading.Lock()
         self.rows = {}
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
@@ -37,6 +37,11 @@ class Foreigner:
         """Write to the table of a sink, too."""
         self._sinks.append(sink)
 
+    def leave(self, sink):
+        """Write no more to its table; returns when nothing is being written there."""
+        with self._writing:
+            self._sinks.remove(sink)
+
     def end(self):
         self._stop.set()
         self._thread.join()
@@ -44,9 +49,14 @@ class Foreigner:
     def _work(self):
         while not self._stop.wait(PAUSE_S):
             for sink in list(self._sinks):
-                table = sink.table_at(self._properties)
-                if table is not None and sink.rows():
-                    self._append(sink.table_name, table)
+                with self._writing:
+                    if sink in self._sinks:
+                        self._write(sink)
+
+    def _write(self, sink):
+        table = sink.table_at(self._properties)
+        if table is not None and sink.rows():
+            self._append(sink.table_name, table)
 
     def _append(self, name, table):
         columns = {field.name: [FOREIGN if field.name == "n" else None] for field in table.schema().fields}
@@ -71,6 +81,7 @@ def test_killed_and_frozen_runs_commit_every_record_exactly_once(kafka, iceberg_
             made = iceberg_sink(kafka, tmp_path / str(seed), make_topic(partitions=PARTITIONS))
             made.catalog_properties = {"type": "rest", "uri": proxy.uri}
             foreigner.join(made)
+            made.before_removal = lambda: foreigner.leave(made)
             sinks.append(made)
             return made
 

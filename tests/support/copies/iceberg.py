@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ class IcebergSink(Sink):
     """
 
     catalog_properties: dict[str, str] = field(default_factory=dict)
+    before_removal: Callable[[], None] = lambda: None
 
     @property
     def properties(self) -> dict[str, str]:
@@ -108,6 +110,7 @@ class IcebergSink(Sink):
 
     def remove_all(self) -> None:
         """Delete all files of the table."""
+        self.before_removal()
         table = self.table()
         assert table is not None
         shutil.rmtree(_path(table.location()))
