@@ -91,7 +91,7 @@ class Bench:
         self._mirrors = mirrors.Mirrors(stack, folder, self.kafka)
         self._restores = restores.Restores(folder / "backups", self.kafka, self.s3)
         self._copies: dict[str, Any] = {mirrors.STORE: self._mirrors, restores.STORE: self._restores}
-        self._copies[lakes.STORE] = lakes.Lakes(folder, self.s3)
+        self._copies[lakes.STORE] = lakes.Lakes(folder, self.kafka, self.s3)
         self._search = search.SearchServer(stack, folder)
 
     def measure(self, row: Row) -> Measured:
@@ -139,9 +139,10 @@ class Bench:
         if row.store == search.STORE and isinstance(row.load, Load):
             say = Progress("writing the documents for the peers", row.load.records)
             return self._search.say_peers(row.load, ours.copy_records_per_s, say)
-        if row.store != mirrors.STORE or not isinstance(row.load, Load):
+        if row.store not in (mirrors.STORE, lakes.STORE):
             return ""
-        return self._mirrors.say_peer(row.load, ours.cpu_s_per_million, ours.copy_records_per_s)
+        problem: str = self._copies[row.store].say_peer(row.load, ours.cpu_s_per_million, ours.copy_records_per_s)
+        return problem
 
     def _arrived(self, row: Row, prefix: str) -> Arrived:
         """Count what a run has written, and remove it."""

@@ -11,7 +11,7 @@ from tests.devstack.jars import fetch_jars
 
 ICEBERG_LOCK = "iceberg-connect-1.11.0"
 SPARK_JARS = (
-    "RoaringBitmap", "aircompressor", "avro-1", "commons-codec", "commons-io", "commons-lang3", "hadoop-client-api",
+    "commons-codec", "commons-compress", "commons-io", "commons-lang3", "hadoop-client-api",
     "hadoop-client-runtime", "jcl-over-slf4j",
 )  # fmt: skip
 """Prefixes of the names of the jars that the sink needs, out of Spark's."""
