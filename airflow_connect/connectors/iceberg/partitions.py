@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _CALL = re.compile(r"(\w+)\((.*)\)")
 _PLAIN = {"year": "year", "years": "year", "month": "month", "months": "month", "day": "day", "days": "day",
           "date": "day", "hour": "hour", "hours": "hour", "date_hour": "hour"}  # fmt: skip
+_TIMES = frozenset(_PLAIN.values())
 _WITH_NUMBER = {"bucket": "bucket", "truncate": "trunc"}
 
 
@@ -48,10 +49,12 @@ def parse_partitioning(text: str, key: str) -> tuple[PartitionColumn, ...]:
     """Read the value of `partition-by`.
 
     Raises:
-        ConfigError: names the part that cannot be read, or that has the name of another one.
+        ConfigError: names the part that cannot be read, that has the name of another one, or that has another one's
+            column in another unit of time.
     """
     parts = _divided(text) if text.strip() else []
     found: dict[str, PartitionColumn] = {}
+    by_time: dict[str, PartitionColumn] = {}
     for part in parts:
         column = _parsed(part, key)
         if found.setdefault(column.name, column) is not column:
@@ -59,6 +62,14 @@ def parse_partitioning(text: str, key: str) -> tuple[PartitionColumn, ...]:
                 f"Two parts of {key} would be called {column.name}: {part!r} is the second.",
                 code="config.value",
                 suggestion="Remove one of them. To have both, create the table with names of your own.",
+                config_path=key,
+            )
+        if column.transform in _TIMES and (other := by_time.setdefault(column.column, column)) is not column:
+            # As Java's builder, whose error makes the original create a table without partitions.
+            raise ConfigError(
+                f"{key} has both {other.transform} and {column.transform} of {column.column}.",
+                code="config.value",
+                suggestion="Keep one of them: filters on a column find the partitions of any.",
                 config_path=key,
             )
     return tuple(found.values())

@@ -151,7 +151,8 @@ def test_texts_and_their_names() -> None:
 @pytest.mark.parametrize(
     "text",
     ["a,,b", "a b", "day()", "day(a,b)", "week(a)", "bucket(a)", "bucket(a,0)", "bucket(a,-1)", "bucket(a,x)", "(a)",
-     "bucket(a,2147483648)", "truncate(a,)", "day(a", "a,", "a,a", "bucket(a,4),bucket(a,8)", "day(a),days(a)"],
+     "bucket(a,2147483648)", "truncate(a,)", "day(a", "a,", "a,a", "bucket(a,4),bucket(a,8)", "day(a),days(a)",
+     "day(a),hour(a)"],
 )  # fmt: skip
 def test_text_that_says_nothing_clear_is_refused(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -213,7 +214,7 @@ FILTERS: list[tuple[str, Callable[[Any], bool]]] = [
     ("text = ''", lambda row: row["text"] == ""),
 ]  # fmt: skip
 PARTITIONINGS = (
-    "", "n", "bucket(n,4),n", "truncate(n,10)", "year(t)", "month(t),day(t)", "day(t)", "hour(t)", "t", "d",
+    "", "n", "bucket(n,4),n", "truncate(n,10)", "year(t)", "month(t),day(d)", "day(t)", "hour(t)", "t", "d",
     "month(d),bucket(d,3)", "x", "s.q", "s.o,day(t)", "bucket(s.q,2)", "text",
     "truncate(text,2),bucket(text,3)", "time",
 )  # fmt: skip
