@@ -93,12 +93,12 @@ def tables(original: IcebergWorker, sink: IcebergSink, rows: int, **config: str)
 def committed(sink: IcebergSink, name: str, rows: int, status: Callable[[], Any]) -> Table:
     deadline = time.monotonic() + LONGEST_S
     while time.monotonic() < deadline:
-        with contextlib.closing(sink.catalog) as catalog:
-            with contextlib.suppress(NoSuchTableError, NoSuchNamespaceError):
-                table = catalog.load_table(name)
-                snapshot = table.current_snapshot()
-                if snapshot is not None and int(snapshot.summary["total-records"] or 0) >= rows:
-                    return table
+        absent = contextlib.suppress(NoSuchTableError, NoSuchNamespaceError)
+        with contextlib.closing(sink.catalog) as catalog, absent:
+            table = catalog.load_table(name)
+            snapshot = table.current_snapshot()
+            if snapshot is not None and int(snapshot.summary["total-records"] or 0) >= rows:
+                return table
         time.sleep(0.3)
     raise AssertionError(f"The original has not committed: {status()}")
 
