@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.schema import DECIMAL, Type
-from airflow_connect.connectors.jdbc.sink import keys
+from airflow_connect.connectors.jdbc.sink import keys, placeholders
 from airflow_connect.connectors.jdbc.sink.columns.chunk import ColumnChunk, RowsNeededError
 from airflow_connect.connectors.jdbc.sink.columns.loading import loader_of, most_bytes_of
 from airflow_connect.connectors.jdbc.sink.outcome import ANOTHER_ROW, SKIPPED, Outcome, RowRefusedError
@@ -124,6 +124,7 @@ class ChunkExecutor:
             raise RowsNeededError  # Row by row, the record is found.
         if skipped:
             self.outcome.skipped[str(chunk.plan.table)] += skipped
+        self.outcome.add_unavailable(work.table, placeholders.in_columns(chosen, work.fields))
 
     def _of_packets(
         self, connection: Connection, work: _Work, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]
@@ -158,6 +159,9 @@ class ChunkExecutor:
             done = self._execute(connection, work, rows)
             savepoint.commit()
             self.outcome.add(done)
+            if not work.deletes:
+                found = placeholders.in_rows([row for row, _ in rows], work.fields)
+                self.outcome.add_unavailable(work.table, found)
         except Exception as error:
             if connection.invalidated:
                 raise
@@ -370,6 +374,8 @@ class _Work:
 
     table: str
     names: Names
+    fields: tuple[str, ...]
+    """Names of the fields of the values."""
     deletes: bool
     may_copy: bool
     binding: Binding
@@ -411,7 +417,10 @@ class _Work:
         }
         chosen = None if len(there) == len(fields) else tuple(there)
         table = str(chunk.plan.table)
-        return cls(table, names, chunk.deletes, columns.may_copy, binding, chosen, moments, compared, decimals)
+        chosen_names = tuple(fields[n].name for n in there)
+        return cls(
+            table, names, chosen_names, chunk.deletes, columns.may_copy, binding, chosen, moments, compared, decimals
+        )
 
     def projected(self, rows: list[Row]) -> list[Row]:
         """Rows without the values that have no column, and with points in time as their columns hold them."""
