@@ -1,6 +1,6 @@
 """Debezium's placeholder for a large value that an update did not change (TOAST of PostgreSQL, LOBs of Oracle).
 
-Its connectors do not have such a value, and send this text, or its bytes, in its place (`unavailable.value.placeholder`).
+Its connectors do not have such a value, and send this text, or its bytes, in its place: `unavailable.value.placeholder`.
 A sink writes what the record has, so the column loses the value that it had.
 """
 
