@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.schema import DECIMAL, Type
-from airflow_connect.connectors.jdbc.sink import keys, placeholders
+from airflow_connect.connectors.jdbc.sink import keys
 from airflow_connect.connectors.jdbc.sink.columns.chunk import ColumnChunk, RowsNeededError
 from airflow_connect.connectors.jdbc.sink.columns.loading import loader_of, most_bytes_of
 from airflow_connect.connectors.jdbc.sink.outcome import ANOTHER_ROW, SKIPPED, Outcome, RowRefusedError
 from airflow_connect.connectors.jdbc.sink.statements.dialects import MySqlStatements, PostgreSqlStatements
 from airflow_connect.connectors.jdbc.sink.statements.standard_sql import Names, Statements
 from airflow_connect.connectors.jdbc.sink.values import exact_number
+from airflow_connect.converters import placeholders
 from airflow_connect.databases.connecting import is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of
 from airflow_connect.errors import DatabaseError, DataError

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from airflow_connect.connectors.jdbc.sink import placeholders
+from airflow_connect.converters import placeholders
 from airflow_connect.databases.failures import Failure
 
 if TYPE_CHECKING:

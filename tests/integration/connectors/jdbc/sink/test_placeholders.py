@@ -35,8 +35,8 @@ def test_values_that_debezium_does_not_have_are_counted(database, mode, count, c
     config = {**UPSERT, "insert_mode": mode} if mode != "insert" else {}
     notes = ColumnRun(database, ORDER, **config).copy(values, columnar=columnar).notes
     (note,) = (note for note in notes if PLACEHOLDER in note)
-    assert note.startswith(f"Records have {PLACEHOLDER} in place of a value, and it was written to orders;")
-    assert "records: raw (1), text (2). Debezium sends it" in note
+    assert note.startswith(f"Records have {PLACEHOLDER} in place of a value, and it was written to orders: ")
+    assert " orders: raw (1), text (2). Debezium sends it" in note
     assert database.rows(f"SELECT n FROM orders WHERE text = '{PLACEHOLDER}' ORDER BY n") == [(5,), (6,)]
 
 
@@ -47,4 +47,4 @@ def test_records_that_the_database_refuses_are_not_counted(postgresql_database):
     run = ColumnRun(postgresql_database, ORDER, errors_tolerance="all")
     copied = run.copy([order(n, PLACEHOLDER) for n in range(3)])
     (note,) = copied.notes
-    assert copied.letters == [1] and "records: text (2). Debezium" in note
+    assert copied.letters == [1] and " orders: text (2). Debezium" in note
