@@ -41,7 +41,8 @@ NOTES = {
         "number. Columns of a query have the type of their first value that is not null. Timestamps are texts that "
         "SQLite understands, or milliseconds since the epoch; they are compared as milliseconds. Numbers, and texts "
         "with a zone, need `db.timezone=UTC` in tracked columns. Milliseconds in a "
-        "DATE are midnight of `db.timezone`, and a time of day there is refused. A REAL value in a DECIMAL or NUMERIC "
+        "DATE are midnight of `db.timezone`, and a time of day there is refused. Numbers in a "
+        "TIME are milliseconds since midnight. A REAL value in a DECIMAL or NUMERIC "
         "is written with the scale of the column if it is equal to 14 digits, as 0.1 + 0.2 is to 0.3, and refused "
         "otherwise."
     ),

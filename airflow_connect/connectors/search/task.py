@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from airflow_connect.connectors.search.filled import TARGETS
 from airflow_connect.connectors.search.indices import CREATED, INDICES
 from airflow_connect.connectors.search.sending import BulkSender
 from airflow_connect.connectors.search.targets import Target, Targets
+from airflow_connect.converters import placeholders
 from airflow_connect.errors import DataError
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ class ElasticsearchSinkTask(SinkTask):
         self._conflicts = Conflicts({})
         self._filled: dict[tuple[str, int], set[str]] = {}
         self._created: set[str] = set()
+        self._unavailable: Counter[str] = Counter()  # target -> documents with a placeholder
         self._has_told_indices = False
 
     @property
@@ -111,6 +114,7 @@ class ElasticsearchSinkTask(SinkTask):
             return False
         for target, (batch, actions) in zip(targets, made, strict=True):
             self._note_target(target, batch)
+            self._count_unavailable(target, batch.topic, placeholders.in_lines(actions))
             for bulk in column_bulks(target, actions, batch, self._limits):
                 self._sender.send(bulk)
         return True
@@ -137,6 +141,9 @@ class ElasticsearchSinkTask(SinkTask):
         moved = self._sender.take_elsewhere().notes(self._targets.known)
         for note in (*self._conflicts.take_notes(), *self._maker.take_notes(), *moved):
             self.context.note(note)
+        found, self._unavailable = self._unavailable, Counter()
+        for target, count in found.items():
+            self.context.note(placeholders.sentence(target, {"documents": count}))
         self._name_created()
         for note in self._targets.notes:
             self.context.note(note)
@@ -180,6 +187,7 @@ class ElasticsearchSinkTask(SinkTask):
             return
         target = self._targets.of(record.topic, record.value_schema, has_value=record.value is not None)
         self._note_target(target, record)
+        self._count_unavailable(target, record.topic, int(placeholders.QUOTED in action.lines))
         waiting = self._waiting.get(target)
         limit = self._sender.bulk_bytes
         if waiting is not None and limit is not None and waiting.size_bytes + len(action.lines) > limit:
@@ -195,6 +203,12 @@ class ElasticsearchSinkTask(SinkTask):
         assert self._config is not None
         if not self._config.upserts and self._config.versions_of(records.topic) is Versions.OFFSETS:
             self._filled.setdefault((records.original_topic, records.original_partition), set()).add(target.name)
+
+    def _count_unavailable(self, target: Target, topic: str, count: int) -> None:
+        """Count documents with Debezium's placeholder, where they replace others."""
+        assert self._config is not None
+        if count and not self._config.is_stream and self._config.ids_of(topic) == keys.BY_KEY:
+            self._unavailable[target.name] += count
 
     def _limits(self) -> tuple[int, int | None]:
         """Maximum number of records and bytes of the next request."""

@@ -39,13 +39,20 @@ _READ_AS = {
     **dict.fromkeys(("date", "time", "datetime", "timestamp"), "the digits of a date or time, such as 20260131"),
 }
 """What MySQL and MariaDB take a whole number for."""
+_DATES = frozenset({"date", "datetime", "timestamp"})
 _TEXT_READ_AS = {
     "enum": "a number in a text, such as `1`, for the position of a value in its list, unless it is one of them",
     "set": "a number in a text, such as `1`, for bits, one for each value of its list, unless it is one of them",
     "year": "a text such as `1` for a year of two digits",
     "bit": "the bytes of a text for bits, so that `1` becomes 49",
+    **dict.fromkeys(_DATES, "digits in a text, such as `10:11:12` or `101112`, for the date 2010-11-12"),
 }
-_NUMBERS = frozenset({Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64})
+_FLOATS = frozenset({Type.FLOAT32, Type.FLOAT64})
+_NUMBERS = _FLOATS | {Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.BOOLEAN}
+_LOGICAL = frozenset({DATE, DECIMAL, TIME, TIMESTAMP})
+_MYSQL_SHORT = re.compile(r"(?:var)?(?:char|binary)\((\d+)\)")
+_LONGEST_NUMBER = 24
+"""Characters of a floating-point number of 64 bits, such as -2.2250738585072014e-308."""
 _PG_WITH_NONDETERMINISTIC = (12,)
 _MARIADB_WITH_NO_PAD, _MYSQL_WITH_NO_PAD = (10, 2), (8, 0, 17)
 _OF_A_SECOND = 3
@@ -54,6 +61,7 @@ _OF_A_TEXT = 9
 """Digits of a second that programs write into texts."""
 _CENTS = 2
 """Digits of PostgreSQL's `money` in most locales."""
+_PG_INTERVAL = re.compile(r"interval(?: (?:[a-z]+ to )?([a-z]+))?(?:\(\d\))?")
 _PG_TEXTS = re.compile(r"(text|character varying|character|name)\b")
 
 
@@ -106,7 +114,7 @@ _SQLITE_COLLATIONS = """
 SELECT x.name, x.coll FROM pragma_index_list(?) AS l, pragma_index_xinfo(l.name) AS x
 WHERE x.key AND x.name IS NOT NULL AND x.coll <> 'BINARY'
 """
-_SQLITE_NUMBERS = ("real", "numeric")
+_SQLITE_NUMBERS, _SQLITE_TEXT = ("real", "numeric"), "text"
 _SQLITE_TEXTS = (
     "holds numbers, and the field is a text: SQLite makes a number of a text that looks like one, so `007` becomes 7,"
     " and of more than 15 digits the last ones may be lost. Give the column the type TEXT to keep texts as they are."
@@ -205,26 +213,49 @@ def changes(declared: str, schema: Schema, dialect: str) -> list[str]:
         declared, schema, dialect: see `kept_by`; for SQLite, `declared` is its affinity in small letters.
     """
     if dialect == "sqlite":
-        return [_SQLITE_TEXTS] if schema.type is Type.STRING and declared in _SQLITE_NUMBERS else []
+        return _changes_of_sqlite(declared, schema)
     if schema.type is Type.ARRAY and schema.value_schema is not None and declared.endswith("[]"):
         return changes(declared.removesuffix("[]"), schema.value_schema, dialect)
-    kept, found = kept_by(declared, schema, dialect), []
-    if kept:
-        found.append(
-            f"keeps {kept}: the database rounds, or drops, what has more, without an error. Change the type of the"
-            " column if nothing may be lost."
-        )
-    if dialect != "mysql":
-        return [*found, *_changes_of_postgresql(declared, schema)]
+    kept = kept_by(declared, schema, dialect)
+    of_dialect = _changes_of_mysql if dialect == "mysql" else _changes_of_postgresql
+    return [*([_rounds(kept)] if kept else []), *of_dialect(declared, schema)]
+
+
+def _rounds(kept: str) -> str:
+    return (
+        f"keeps {kept}: the database rounds, or drops, what has more, without an error. Change the type of the column"
+        " if nothing may be lost."
+    )
+
+
+def _is_number(schema: Schema) -> bool:
+    """Other names than Connect's own, such as Debezium's, do not change a type."""
+    return schema.name == DECIMAL or (schema.type in _NUMBERS and schema.name not in _LOGICAL)
+
+
+def _changes_of_sqlite(declared: str, schema: Schema) -> list[str]:
+    if schema.type is Type.FLOAT64 and declared == _SQLITE_TEXT:
+        return [_rounds(_kept_of_number(_CAST_BITS, schema))]
+    return [_SQLITE_TEXTS] if schema.type is Type.STRING and declared in _SQLITE_NUMBERS else []
+
+
+def _changes_of_mysql(declared: str, schema: Schema) -> list[str]:
     first, *_, last = re.split(r"[ (]", declared) * 2
-    if first in _READ_AS and schema.name is None and schema.type in _NUMBERS:
+    is_text, is_bytes = schema.type is Type.STRING, schema.type is Type.BYTES and schema.name != DECIMAL
+    found = []
+    if first in _READ_AS and _is_number(schema):
         found.append(
             f"has the type {first}, and the field is a number, which the database takes for {_READ_AS[first]}. Change"
             " the type of the column, or that of the field, if its number is meant."
         )
-    if first == "binary" and schema.type in (Type.STRING, Type.BYTES) and schema.name is None:
+    if first in _DATES and schema.name == TIME:
+        found.append(
+            f"has the type {first}, and the field is a time of day, which the database takes for a date, without an"
+            " error: 10:11:12 becomes 2010-11-12. Change the type of the column."
+        )
+    if first == "binary" and (is_text or is_bytes):
         found.append(f"has the type {declared}, which fills shorter values with zero bytes.")
-    if first in _TEXT_READ_AS and schema.type is Type.STRING:
+    if first in _TEXT_READ_AS and (is_text or (is_bytes and first != "bit")):
         found.append(f"has the type {first}, in which the database takes {_TEXT_READ_AS[first]}, without an error.")
     if last in _FILLED and schema.optional:
         found.append(f"has {_FILLED[last]}.")
@@ -240,7 +271,7 @@ def _changes_of_postgresql(declared: str, schema: Schema) -> list[str]:
                 " Write bytes, or change the type of the column."
             )
         ]
-    if declared == "oid" and schema.name is None and schema.type in _NUMBERS:
+    if declared == "oid" and _is_number(schema):
         return [
             (
                 "has the type oid, in which the database takes a negative number for one that is 4294967296 larger."
@@ -254,7 +285,7 @@ def _changes_of_postgresql(declared: str, schema: Schema) -> list[str]:
                 " server says: 12,00 may become 1200.00. The database also rounds it. Write a number."
             )
         ]
-    if _PG_TEXTS.match(declared) and schema.type is Type.BYTES and schema.name is None:
+    if _PG_TEXTS.match(declared) and schema.type is Type.BYTES and schema.name != DECIMAL:
         return ["is a text, and the field is bytes, which the database writes as digits, such as \\x61."]
     return []
 
@@ -274,10 +305,13 @@ def kept_by(declared: str, schema: Schema, dialect: str) -> str:
     if found is None:
         return ""
     word, first, second = found[1], found[2], found[3]
-    if schema.name in (TIME, TIMESTAMP) or (is_text and word in (*_TIMES, "date")):
+    if schema.name in (TIME, TIMESTAMP) or (is_text and word in (*_TIMES, "date", "interval")):
         return _kept_of_time(declared, first, schema, dialect)
     if schema.name == DATE:
         return ""
+    if dialect == "mysql" and schema.type in _FLOATS and (short := _MYSQL_SHORT.match(declared)):
+        characters = int(short[1])
+        return f"{characters} characters of a number" if characters < _LONGEST_NUMBER else ""
     if word in _BITS:
         return _kept_of_places(int(second), schema) if second else _kept_of_number(_BITS[word], schema)
     if word == "bit" or (word == "money" and schema.name == DECIMAL):
@@ -311,7 +345,10 @@ def _kept_of_time(declared: str, precision: str | None, schema: Schema, dialect:
     is_text, word = schema.type is Type.STRING, re.split(r"[ (]", declared)[0]
     if word == "date" and (is_text or schema.name == TIMESTAMP):
         return f"no time of day, {_TEXT if is_text else 'and the field has one'}"
-    if word not in _TIMES:
+    if fields := _PG_INTERVAL.fullmatch(declared):
+        if fields[1] and fields[1] != "second":
+            return f"nothing below a {fields[1]}, {_TEXT if is_text else 'and the field has a part of it'}"
+    elif word not in _TIMES:
         return ""
     kept = ["no date"] if word == "time" and (is_text or schema.name == TIMESTAMP) else []
     if is_text and declared.endswith("without time zone"):

@@ -15,6 +15,7 @@ from airflow_connect.connectors.jdbc.sink.outcome import ANOTHER_ROW, SKIPPED, O
 from airflow_connect.connectors.jdbc.sink.statements.dialects import MySqlStatements, PostgreSqlStatements
 from airflow_connect.connectors.jdbc.sink.statements.standard_sql import Names, Statements
 from airflow_connect.connectors.jdbc.sink.values import exact_number
+from airflow_connect.converters import placeholders
 from airflow_connect.databases.connecting import is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of
 from airflow_connect.errors import DatabaseError, DataError
@@ -124,6 +125,7 @@ class ChunkExecutor:
             raise RowsNeededError  # Row by row, the record is found.
         if skipped:
             self.outcome.skipped[str(chunk.plan.table)] += skipped
+        self.outcome.add_unavailable(work.table, placeholders.in_columns(chosen, work.fields))
 
     def _of_packets(
         self, connection: Connection, work: _Work, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]
@@ -158,6 +160,9 @@ class ChunkExecutor:
             done = self._execute(connection, work, rows)
             savepoint.commit()
             self.outcome.add(done)
+            if not work.deletes:
+                found = placeholders.in_rows([row for row, _ in rows], work.fields)
+                self.outcome.add_unavailable(work.table, found)
         except Exception as error:
             if connection.invalidated:
                 raise
@@ -370,6 +375,8 @@ class _Work:
 
     table: str
     names: Names
+    fields: tuple[str, ...]
+    """Names of the fields of the values."""
     deletes: bool
     may_copy: bool
     binding: Binding
@@ -411,7 +418,10 @@ class _Work:
         }
         chosen = None if len(there) == len(fields) else tuple(there)
         table = str(chunk.plan.table)
-        return cls(table, names, chunk.deletes, columns.may_copy, binding, chosen, moments, compared, decimals)
+        chosen_names = tuple(fields[n].name for n in there)
+        return cls(
+            table, names, chosen_names, chunk.deletes, columns.may_copy, binding, chosen, moments, compared, decimals
+        )
 
     def projected(self, rows: list[Row]) -> list[Row]:
         """Rows without the values that have no column, and with points in time as their columns hold them."""

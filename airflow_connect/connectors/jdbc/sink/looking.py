@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 INSTANT = "instant"
-REAL, NUMERIC = "real", "numeric"
+REAL, NUMERIC, TEXT = "real", "numeric", "text"
 _TRANSACTIONAL_ENGINES = frozenset({"innodb", "rocksdb", "tokudb", "ndbcluster", "ndb"})
 _SELECTED = re.compile(r"\b(?:from|join)\s*\(*`((?:[^`]|``)+)`\.`((?:[^`]|``)+)`", re.IGNORECASE)
 """A table in the definition of a view, as MySQL and MariaDB store it: with all names quoted, and its database."""
@@ -174,7 +174,9 @@ def found_in_sqlite(connection: Connection, table: TableId) -> tuple[dict[str, s
 def _affinity(declared: str) -> str:
     if "INT" in declared:
         return NUMERIC
-    if not declared or any(part in declared for part in ("CHAR", "CLOB", "TEXT", "BLOB")):
+    if any(part in declared for part in ("CHAR", "CLOB", "TEXT")):
+        return TEXT
+    if not declared or "BLOB" in declared:
         return ""
     return REAL if any(part in declared for part in ("REAL", "FLOA", "DOUB")) else NUMERIC
 

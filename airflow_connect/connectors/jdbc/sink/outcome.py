@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from airflow_connect.converters import placeholders
 from airflow_connect.databases.failures import Failure
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Outcome:
         deleted_several: table -> how many deletes of one record have deleted more than one row.
         without_key: table -> how many upserts have null in a column of the key.
         without_table: table -> how many deletes were about a table that does not exist.
+        unavailable: table and field -> how many values are Debezium's placeholder.
     """
 
     unmatched: list[tuple[str, SinkRecord]] = field(default_factory=list)
@@ -57,6 +59,11 @@ class Outcome:
     deleted_several: Counter[str] = field(default_factory=Counter)
     without_key: Counter[str] = field(default_factory=Counter)
     without_table: Counter[str] = field(default_factory=Counter)
+    unavailable: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def add_unavailable(self, table: str, found: Counter[str]) -> None:
+        """Count values of a table, by field, that are Debezium's placeholder."""
+        self.unavailable.update({(table, name): count for name, count in found.items()})
 
     def add(self, other: Outcome) -> None:
         """Add what other statements did not write."""
@@ -67,9 +74,13 @@ class Outcome:
         self.deleted_several += other.deleted_several
         self.without_key += other.without_key
         self.without_table += other.without_table
+        self.unavailable += other.unavailable
 
     def sentences(self) -> Iterator[str]:
         """A note for each table."""
+        for table in dict.fromkeys(table for table, _ in self.unavailable):
+            of_table = {name: count for (of, name), count in self.unavailable.items() if of == table}
+            yield placeholders.sentence(table, of_table)
         first: dict[str, SinkRecord] = {}
         for table, record in self.unmatched:
             first.setdefault(table, record)

@@ -11,7 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.source import ExactlyOnceSupport, OffsetChanges, SourceConnector, SourceOffset, SourcePartition
-from airflow_connect.connectors.jdbc.source.discovery import all_tables, note_row_security, note_vanished, selected
+from airflow_connect.connectors.jdbc.source.discovery import (
+    all_tables,
+    note_inherited,
+    note_row_security,
+    note_vanished,
+    selected,
+)
 from airflow_connect.connectors.jdbc.source.offsets.positions import (
     BEFORE,
     INCREMENTING,
@@ -219,6 +225,7 @@ class JdbcSourceConnector(SourceConnector):
         note_vanished(tables_with_offsets(self.context.offset_reader.committed()), everything, config, note)
         if reading.name == "postgresql":
             note_row_security(reading.connection, chosen, note)
+            note_inherited(reading.connection, chosen, note)
         if not chosen:
             note("No table of the database is selected by the configuration, so there is nothing to copy.")
         return [Item(table, committed_position(table, self.context.offset_reader)[0]) for table in chosen]

@@ -32,6 +32,13 @@ _PG_POLICIES = """
 SELECT n.nspname, c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relrowsecurity AND row_security_active(c.oid)
 """
+_PG_INHERITED = """
+WITH RECURSIVE inherited (child, parent) AS (SELECT inhrelid, inhparent FROM pg_catalog.pg_inherits
+  UNION SELECT i.child, p.inhparent FROM inherited i JOIN pg_catalog.pg_inherits p ON p.inhrelid = i.parent)
+SELECT cn.nspname, c.relname, pn.nspname, p.relname FROM inherited i
+JOIN pg_catalog.pg_class c ON c.oid = i.child JOIN pg_catalog.pg_namespace cn ON cn.oid = c.relnamespace
+JOIN pg_catalog.pg_class p ON p.oid = i.parent JOIN pg_catalog.pg_namespace pn ON pn.oid = p.relnamespace
+"""
 _MYSQL_TABLES = """
 SELECT table_schema, '', table_name,
        CASE WHEN table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') THEN 'TABLE' ELSE table_type END
@@ -192,6 +199,23 @@ def note_row_security(connection: Connection, tables: Iterable[TableId], note: C
             f"Row level security is active for the user in connection.user: of {_listed(found)}, only rows are copied"
             " that its policies show. To copy all rows, use a user with BYPASSRLS."
         )
+
+
+def note_inherited(connection: Connection, tables: Iterable[TableId], note: Callable[[str], None]) -> None:
+    """Name the tables of PostgreSQL whose rows are also read with another one: a partition, or one that inherits."""
+    named = {(table.schema, table.table): table.full_name for table in tables}
+    parents: dict[str, set[str]] = {}
+    for child_schema, child, parent_schema, parent in connection.exec_driver_sql(_PG_INHERITED):
+        if (child_schema, child) in named and (parent_schema, parent) in named:
+            parents.setdefault(named[child_schema, child], set()).add(named[parent_schema, parent])
+    if not parents:
+        return
+    listed = [f"{child} ({', '.join(sorted(found))})" for child, found in sorted(parents.items())]
+    note(
+        f"Rows of partitions, and of tables that inherit, are copied twice, to a topic of their own and to that of the"
+        f" table in parentheses, which shows them, too: {_listed(listed)}. If each row is wanted once, take one of the"
+        " two out of the selection: table.blacklist, table.exclude.list or table.types."
+    )
 
 
 def _is_named(table: TableId, name: str, parse: Callable[[str], TableId]) -> bool:

@@ -154,9 +154,8 @@ class Source:
         return Statement(f"SELECT {name} FROM {self._from} WHERE {name} IS NOT NULL LIMIT 1", {})
 
     def count(self, condition: str) -> Statement:
-        """The number of a table's rows that meet a condition."""
-        assert self.table is not None
-        return Statement(f"SELECT COUNT(*) FROM {self._quoting.table_text(self.table)} WHERE {condition}", {})
+        """The number of rows that meet a condition."""
+        return Statement(f"SELECT COUNT(*) FROM {self._from} WHERE {condition}", {})
 
     def count_some(self, condition: str, parameters: Mapping[str, Any], most: int) -> Statement:
         """The number of rows of a table or query that meet a condition; no more than `most` are counted."""

@@ -79,15 +79,17 @@ def note_hidden(reading: Reading, criteria: Criteria, source: Source, position: 
     """Name the rows of a table that no run after a position finds, with their number.
 
     They have null, or no point in time, where rows are compared, or a number below that of the first run. So are rows
-    whose time is still far away. Rows of a query are not counted.
+    whose time is still far away. Rows of a query are counted before its first run only: that reads all of them, and a
+    later one may read few.
 
     Args:
         reading: connected; gets the notes.
         criteria: by which rows are found.
-        source: the table.
+        source: the table, or the query.
         position: where reading begins.
     """
-    if source.table is None:
+    is_query = source.table is None
+    if is_query and position != Position():
         return
 
     def say(statement: Statement, what: str, why: str) -> None:
@@ -99,13 +101,15 @@ def note_hidden(reading: Reading, criteria: Criteria, source: Source, position: 
             )
 
     tracked = criteria.tracked
-    if tracked.nullable:
-        say(criteria.nulls(), f"null in {tracked.nullable}", _BY_POSITION)
+    # The columns of a query may be null where those of its tables are not, such as by an outer join.
+    nullable = ", ".join(column.name for column in tracked.columns) if is_query else tracked.nullable
+    if nullable:
+        say(criteria.nulls(), f"null in {nullable}", _BY_POSITION)
     timeless = criteria.timeless()
     if timeless is not None:
         where = ", ".join(column.name for column in tracked.timestamps)
         say(timeless, f"{_TIMELESS[reading.name]} in {where}", _BY_POSITION)
-    ahead = criteria.ahead(reading.clock_us + _DAY_US)
+    ahead = None if is_query else criteria.ahead(reading.clock_us + _DAY_US)
     if ahead is not None:
         where = ", ".join(column.name for column in tracked.timestamps)
         say(

@@ -29,7 +29,28 @@ SELECT oid::text, has_function_privilege(to_regprocedure('pg_catalog.pg_control_
 FROM pg_catalog.pg_database WHERE datname = current_database()
 """
 _PG_SERVER = "SELECT system_identifier::text FROM pg_catalog.pg_control_system()"
-_PG_TABLES = """
+PG_SEQUENCES = """
+SELECT DISTINCT ON (a.attname) a.attname, found.seq FROM pg_catalog.pg_attribute a JOIN LATERAL (
+  SELECT 1 AS place, d.refobjid AS seq FROM pg_catalog.pg_attrdef f
+  JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_attrdef'::regclass AND d.objid = f.oid
+    AND d.refclassid = 'pg_catalog.pg_class'::regclass
+  WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum
+  UNION ALL SELECT 2, d.objid FROM pg_catalog.pg_depend d
+  WHERE d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
+    AND d.classid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i')
+  UNION ALL SELECT 3, d.objid FROM (
+    WITH RECURSIVE parents AS (SELECT inhparent FROM pg_catalog.pg_inherits WHERE inhrelid = a.attrelid UNION
+      SELECT i.inhparent FROM pg_catalog.pg_inherits i JOIN parents p ON i.inhrelid = p.inhparent)
+    SELECT inhparent FROM parents) p
+  JOIN pg_catalog.pg_attribute of_parent ON of_parent.attrelid = p.inhparent AND of_parent.attname = a.attname
+  JOIN pg_catalog.pg_depend d ON d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = p.inhparent
+    AND d.refobjsubid = of_parent.attnum AND d.classid = 'pg_catalog.pg_class'::regclass AND d.deptype = 'i'
+  WHERE a.attidentity <> ''
+) found ON true JOIN pg_catalog.pg_class s ON s.oid = found.seq AND s.relkind = 'S'
+WHERE a.attrelid = {table} AND a.attnum > 0 ORDER BY a.attname, found.place
+"""
+"""The sequence that numbers a column: that of its default, or its own, or, in a partition, that of the whole table."""
+_PG_TABLES = f"""
 SELECT current_database(), n.nspname, c.relname,
        CASE WHEN c.relkind NOT IN ('v', 'm') THEN c.oid::text ELSE 'view:' || md5(pg_get_viewdef(c.oid) || coalesce(
          (WITH RECURSIVE behind AS (SELECT c.oid AS table_oid UNION
@@ -41,17 +62,20 @@ SELECT current_database(), n.nspname, c.relname,
        (WITH RECURSIVE parts AS (SELECT inhrelid FROM pg_catalog.pg_inherits WHERE inhparent = c.oid UNION
           SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN parts p ON i.inhparent = p.inhrelid)
         SELECT array_agg(inhrelid::text) FROM parts),
-       (SELECT json_object_agg(a.attname, json_build_array(s.seqincrement,
+       (SELECT json_object_agg(numbered.attname, json_build_array(s.seqincrement,
                  CASE WHEN has_sequence_privilege(s.seqrelid, 'SELECT, USAGE')
                  THEN pg_sequence_last_value(s.seqrelid) END, s.seqcache))::text
-        FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_sequence s ON s.seqrelid = d.objid
-        JOIN pg_catalog.pg_class q ON q.oid = s.seqrelid AND q.relpersistence = 'p'
-        JOIN pg_catalog.pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-        WHERE d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = c.oid
-          AND d.classid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i'))
+        FROM ({PG_SEQUENCES.format(table="c.oid")}) numbered
+        JOIN pg_catalog.pg_sequence s ON s.seqrelid = numbered.seq
+        JOIN pg_catalog.pg_class q ON q.oid = s.seqrelid AND q.relpersistence = 'p')
 FROM unnest(%(schemas)s::text[], %(tables)s::text[]) AS chosen (s, t)
 JOIN pg_catalog.pg_namespace n ON n.nspname = chosen.s
 JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = chosen.t
+"""
+_PG_BLOCKS = """
+SELECT n.nspname, c.relname, s.seqincrement FROM pg_catalog.pg_sequence s
+JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE s.seqincrement > 1
 """
 _PG_PARTS = """
 SELECT current_database(), n.nspname, c.relname
@@ -93,6 +117,7 @@ class Identities(NamedTuple):
             changes of the schema. Tables of which nothing is known are missing.
         parts: of PostgreSQL, the oids of the partitions of a table, and of the tables that inherit from it.
         counters: of PostgreSQL, the sequences of the columns of a table.
+        blocks: of PostgreSQL, schema and name of sequences whose numbers are not consecutive -> their increment.
     """
 
     server: str
@@ -100,6 +125,7 @@ class Identities(NamedTuple):
     tables: Mapping[TableId, str]
     parts: Mapping[TableId, Sequence[str]] = MappingProxyType({})
     counters: Mapping[TableId, Mapping[str, Counter]] = MappingProxyType({})
+    blocks: Mapping[tuple[str, str], int] = MappingProxyType({})
 
 
 def identities(name: str, connection: Connection, tables: Sequence[TableId]) -> Identities:
@@ -132,7 +158,8 @@ def _of_postgresql(connection: Connection, tables: Sequence[TableId]) -> Identit
     of_tables = {TableId(*row[:3]): row[3] if row[3].startswith(VIEW) else f"{database}.{row[3]}" for row in found}
     parts = {TableId(*row[:3]): sorted(row[4]) for row in found if row[4]}
     counters = {TableId(*row[:3]): _counters(row[5]) for row in found if row[5]}
-    return Identities(str(server), str(database), of_tables, parts, counters)
+    blocks = {(row[0], row[1]): row[2] for row in connection.exec_driver_sql(_PG_BLOCKS)}
+    return Identities(str(server), str(database), of_tables, parts, counters, blocks)
 
 
 def _counters(text: str) -> dict[str, Counter]:

@@ -50,6 +50,8 @@ VERSION = 1
 MOST_COUNTED = 100_000
 """How many rows at or below an offset are counted: it must be seen that there are some, not all of them."""
 _SHOWN = 10
+_HIBERNATE = "hibernate_sequence"
+"""That of all tables, by default of Hibernate up to release 5."""
 _AUTO = "the column that the database numbers"
 _LOADING = "complete ranges of an unfinished first copy"
 _LAST, _PARTS = 3, 4
@@ -111,6 +113,7 @@ class Origin:
         self._reading = reading
         self._before = _Known.of(kept)
         self._found = identities(reading.name, reading.connection, tables)
+        self._name_several_servers()
         self._chosen = tables
         config = reading.config
         self._settings = {
@@ -268,7 +271,7 @@ class Origin:
             )
 
     def _name_cached(self, table: TableId | None, key: str) -> None:
-        """Sessions that take several numbers at once write lower ones after higher ones."""
+        """Sessions, or programs, that take several numbers at once write lower ones after higher ones."""
         counter = self._counter(table, key)
         if counter is not None and counter.cache > 1:
             self._reading.note(
@@ -276,6 +279,46 @@ class Origin:
                 " numbers at once, and may write them after another session has written larger ones. Mode incrementing"
                 " does not find such rows. Set CACHE 1, or use a mode with a timestamp."
             )
+        what, increment = (
+            f"The sequence of the incrementing column of {key}",
+            1 if counter is None else counter.increment,
+        )
+        if counter is None and table is not None:
+            name, increment = self._likely_sequence(table, key)
+            what = f"The sequence {name}, which seems to number {key} by its name,"
+        if increment > 1:
+            self._reading.note(
+                f"{what} has INCREMENT BY {increment}: programs such as those with Hibernate then take so many numbers"
+                " at once, and may write them after another program has written larger ones. Mode incrementing does not"
+                " find such rows. If that is so, use a mode with a timestamp."
+            )
+
+    def _name_several_servers(self) -> None:
+        """A cluster of MySQL or MariaDB, in which each server has numbers of its own."""
+        reading = self._reading
+        if reading.name != "mysql" or reading.config.mode != names.INCREMENTING:
+            return
+        step = int(reading.connection.exec_driver_sql("SELECT @@global.auto_increment_increment").scalar_one())
+        if step > 1:
+            reading.note(
+                f"The server has auto_increment_increment={step}, as where {step} servers write to the same tables,"
+                " each with numbers of its own. A row of another server may come later, with a lower number, and mode"
+                " incrementing does not find it. Use a mode with a timestamp, and timestamp.lookback.ms."
+            )
+
+    def _likely_sequence(self, table: TableId, key: str) -> tuple[str, int]:
+        """Name and increment of a sequence in blocks that no default of the table names: programs ask it themselves."""
+        config = self._reading.config
+        if config.mode != names.INCREMENTING:
+            return "", 1
+        own = table.table.lower()
+        likely = {f"{own}_seq", f"seq_{own}", f"{own}_{config.incrementing_column(key)}_seq".lower(), _HIBERNATE}
+        found = sorted(
+            (f"{schema}.{name}", increment)
+            for (schema, name), increment in self._found.blocks.items()
+            if schema == table.schema and name.lower() in likely
+        )
+        return found[0] if found else ("", 1)
 
     def _name_added(self, key: str, before: Sequence[str], now: Sequence[str], position: Position) -> None:
         """Name partitions that were added with rows at or below the offset."""

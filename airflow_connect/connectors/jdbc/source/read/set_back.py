@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc.source.offsets.positions import NO_ID
 from airflow_connect.connectors.jdbc.source.read.criteria import Source
+from airflow_connect.connectors.jdbc.source.read.identities import PG_SEQUENCES
 from airflow_connect.connectors.jdbc.source.values.columns import Column
 from airflow_connect.errors import OffsetError
 
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.jdbc.source.read.reading import Reading
     from airflow_connect.databases.identifiers import TableId
 
-_PG_COUNTER = """
+_PG_COUNTER = f"""
 SELECT CASE WHEN has_sequence_privilege(seq, 'SELECT') THEN seq::regclass::text END
-FROM pg_get_serial_sequence(%(table)s, %(column)s) AS seq WHERE seq IS NOT NULL
+FROM ({PG_SEQUENCES.format(table="to_regclass(%(table)s)")}) numbered WHERE attname = %(column)s
 """
 _MYSQL_COUNTER = """
 SELECT auto_increment FROM information_schema.tables WHERE table_schema = %(schema)s AND table_name = %(table)s

@@ -21,6 +21,12 @@ FROM unnest(%(schemas)s::text[], %(tables)s::text[]) AS chosen (s, t)
 JOIN pg_catalog.pg_namespace n ON n.nspname = chosen.s
 JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = chosen.t
 """
+_WITH_CHILDREN = """
+WITH RECURSIVE shown (oid, root) AS (SELECT oid, oid FROM pg_catalog.pg_class WHERE oid::text = ANY(%(oids)s::text[])
+  UNION SELECT i.inhrelid, s.root FROM shown s JOIN pg_catalog.pg_inherits i ON i.inhparent = s.oid)
+SELECT oid::text, root::text FROM shown ORDER BY oid <> root
+"""
+"""Partitions, and tables that inherit: their rows are shown by the table at the root."""
 _WRITERS = """
 SELECT l.relation, l.pid, extract(epoch FROM a.xact_start) * 1000000
 FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
@@ -99,6 +105,8 @@ def note_open_writers(reading: Reading, tables: Sequence[TableId | None], views:
     plain = [(table.schema, table.table) for table in tables if table is not None and table not in views]
     behind |= _with_oids(reading, plain)
     named = {oid.partition(".")[2]: table.full_name for table, oid in behind.items()}
+    for oid, root in reading.connection.exec_driver_sql(_WITH_CHILDREN, {"oids": list(named)}):
+        named.setdefault(oid, named[root])
     writers: dict[str, set[Any]] = {}
     for oid, process, began_us in reading.connection.exec_driver_sql(_WRITERS, {"oids": list(named)}):
         # A timestamp of a later transaction is after the upper bound of the run; a number may be a lower one.

@@ -129,7 +129,13 @@ _PG_TYPES = """
 SELECT t.oid, t.typname, t.typtype = 'e' OR t.typcategory = 'S' FROM pg_catalog.pg_type t WHERE t.oid = ANY(%(oids)s)
 """
 _PG_COLUMNS = """
-SELECT a.attrelid, a.attnum, a.attnotnull,
+SELECT a.attrelid, a.attnum, a.attnotnull AND NOT EXISTS (
+         WITH RECURSIVE shown (part) AS (SELECT a.attrelid UNION SELECT c.oid FROM shown
+           JOIN pg_catalog.pg_inherits h ON h.inhparent = shown.part
+           JOIN pg_catalog.pg_class c ON c.oid = h.inhrelid AND NOT c.relispartition)
+         SELECT 1 FROM shown JOIN pg_catalog.pg_attribute b ON b.attrelid = shown.part AND b.attname = a.attname
+         WHERE NOT b.attnotnull OR EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k WHERE k.conrelid = shown.part
+           AND k.contype = 'n' AND b.attnum = ANY(k.conkey) AND NOT k.convalidated)),
        a.attidentity <> '' OR coalesce(pg_get_expr(d.adbin, d.adrelid) LIKE 'nextval(%%', false),
        coalesce(array_position(i.indkey::int[], a.attnum::int), -1) + 1
 FROM pg_catalog.pg_attribute a
@@ -137,6 +143,7 @@ LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attn
 LEFT JOIN pg_catalog.pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
 WHERE a.attrelid = ANY(%(tables)s) AND a.attnum > 0
 """
+"""NOT NULL does not mean that there is no null: it may be NOT VALID, or not hold for tables that inherit."""
 
 
 def _postgresql(connection: Connection, cursor: Any, table: tuple[str, str] | None) -> list[Column]:

@@ -468,7 +468,12 @@ def _time_ms(value: Any) -> int:
 
 
 def _sqlite_time(value: Any) -> int:
-    return int(value) % 86_400_000 if isinstance(value, int) else _time_ms(time.fromisoformat(str(value)))
+    """Of a text, or of milliseconds since midnight."""
+    if not isinstance(value, int):
+        return _time_ms(time.fromisoformat(str(value)))
+    if not 0 <= value <= _LAST_MS:
+        raise OutOfRangeError("it is not a time of a day", _LAST_MS if value > 0 else 0)
+    return value
 
 
 def moment_of(database: str, kind: Kind, times: LocalTimes) -> Callable[[Any], int]:

@@ -154,3 +154,58 @@ def test_table_without_columns_is_left_out(postgresql_database: Database, column
     assert run.topics == ["db-b"]
     (error,) = run.left_out.values()
     assert isinstance(error, ConfigError) and "No column of the table a" in error.message
+
+
+@BOTH_PATHS
+@pytest.mark.parametrize("mode", ["timestamp", "incrementing"])
+def test_null_that_a_join_makes_is_counted_before_the_first_run(database: Database, mode: str, columnar: bool) -> None:
+    """PostgreSQL tells of a column of a query that it is NOT NULL in its table: the rows were gone without a word."""
+    kind = "datetime" if database.dialect == "mysql" else "timestamp"
+    database.execute(
+        "CREATE TABLE orders (id int NOT NULL)",
+        f"CREATE TABLE changes (n int NOT NULL, changed {kind} NOT NULL)",
+        "INSERT INTO orders VALUES (1), (2), (3)",
+        "INSERT INTO changes VALUES (1, '2026-01-01 00:00:00')",
+    )
+    query = "SELECT id, n, changed FROM orders LEFT JOIN changes ON n = id"
+    more = {"query": query, "incrementing_column_name": "n", "validate_non_null": "false"}
+    if mode == "timestamp":
+        more = {**more, "timestamp_column_name": "changed"}
+    runs = copies(database, mode, columnar, **more)
+    run = runs.run()
+    assert run.ids() == [1]
+    assert any(
+        note.startswith("2 rows of query have null in ") and "are not copied, because" in note for note in run.notes
+    )
+    assert not [note for note in runs.run().notes if "have null" in note]  # Counting would read all rows.
+
+
+@pytest.mark.parametrize("kind", ["not valid", "no inherit"])
+@pytest.mark.parametrize("more", [{}, {"query": "SELECT * FROM orders"}], ids=["table", "query"])
+def test_constraint_that_does_not_hold_for_all_rows_is_no_not_null(
+    postgresql_database: Database, kind: str, more: dict[str, str]
+) -> None:
+    """NOT NULL may be NOT VALID since PostgreSQL 18, and NO INHERIT: rows with null were gone without a word."""
+    statements = {
+        "not valid": (
+            "CREATE TABLE orders (id int PRIMARY KEY, changed timestamp)",
+            "INSERT INTO orders VALUES (1, '2026-01-01'), (2, NULL)",
+            "ALTER TABLE orders ADD CONSTRAINT there NOT NULL changed NOT VALID",
+        ),
+        "no inherit": (
+            "CREATE TABLE orders (id int PRIMARY KEY, changed timestamp, CONSTRAINT there NOT NULL changed NO INHERIT)",
+            "CREATE TABLE older () INHERITS (orders)",
+            "INSERT INTO orders VALUES (1, '2026-01-01')",
+            "INSERT INTO older VALUES (2, NULL)",
+        ),
+    }[kind]
+    postgresql_database.execute(*statements)
+    chosen = {"timestamp_column_name": "changed", "table_whitelist": "" if more else "orders", **more}
+    with pytest.raises(ConfigError, match="all of these columns are nullable"):
+        copies(postgresql_database, "timestamp", **chosen).run()
+    run = copies(postgresql_database, "timestamp", validate_non_null="false", **chosen).run()
+    assert run.ids() == [1] and any("has null in changed and is not copied" in note for note in run.notes)
+    assert copies(postgresql_database, "bulk", **{**chosen, "timestamp_column_name": ""}).run().ids() == [1, 2]
+    if kind == "not valid":
+        postgresql_database.execute("DELETE FROM orders WHERE id = 2", "ALTER TABLE orders VALIDATE CONSTRAINT there")
+        assert copies(postgresql_database, "timestamp", **chosen).run().ids() == [1]

@@ -106,3 +106,42 @@ def test_table_behind_a_query_that_was_made_again_is_named(postgresql_database):
     assert ".public.orders)" in note
     assert note.endswith("query: 1 row.")
     assert named(runs.run().notes, "behind the query") == []
+
+
+def test_rows_that_two_tables_show_are_named(postgresql_database):
+    """A table shows the rows of those that inherit from it: without a selection, they were in two topics."""
+    database = postgresql_database
+    database.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY)", "CREATE TABLE old () INHERITS (orders)",
+        "CREATE TABLE older () INHERITS (old)", "INSERT INTO orders VALUES (1)", "INSERT INTO older VALUES (2)",
+        "ALTER TABLE old ALTER id SET NOT NULL", "CREATE TABLE other (id int PRIMARY KEY)",
+    )  # fmt: skip
+    run = Copies({"connection.url": database.jdbc_url, **INCREMENTING}).run()
+    assert sorted((record.topic, record.value["id"]) for record in run.records) == [
+        ("db-old", 2), ("db-older", 2), ("db-orders", 1), ("db-orders", 2),
+    ]  # fmt: skip
+    (note,) = named(run.notes, "are copied twice")
+    schema = f"{note.partition('.public.')[0].rpartition(' ')[2]}.public"
+    assert f"too: {schema}.old ({schema}.orders), {schema}.older ({schema}.old, {schema}.orders). If" in note
+    run = Copies({"connection.url": database.jdbc_url, **INCREMENTING, "table.blacklist": "old,older"}).run()
+    assert run.ids() == [1, 2] and named(run.notes, "are copied twice") == []
+
+
+@pytest.mark.parametrize("kind", ["partition", "heir"])
+def test_open_transactions_that_write_to_a_part_of_a_table_are_named(postgresql_database, kind):
+    """A statement for a partition, or for a table that inherits, locks that one only."""
+    database = postgresql_database
+    database.execute(*{
+        "partition": (
+            "CREATE TABLE orders (id int NOT NULL) PARTITION BY RANGE (id)",
+            "CREATE TABLE part PARTITION OF orders FOR VALUES FROM (0) TO (9)",
+        ),
+        "heir": ("CREATE TABLE orders (id int NOT NULL)", "CREATE TABLE part () INHERITS (orders)"),
+    }[kind], "INSERT INTO part VALUES (5)")  # fmt: skip
+    chosen = {"table.whitelist": "orders", "table.types": "TABLE,PARTITIONED TABLE"}
+    runs = Copies({"connection.url": database.jdbc_url, **INCREMENTING, **chosen})
+    with open_transaction(database, "INSERT INTO part VALUES (4)"):
+        run = runs.run()
+    assert run.ids() == [5]
+    (note,) = named(run.notes, "open transactions")
+    assert ".public.orders (1 transaction)" in note

@@ -77,6 +77,20 @@ def test_number_in_a_date_is_midnight_of_the_zone(database: Database, zone: str,
 
 
 @BOTH_PATHS
+@pytest.mark.parametrize(("value", "nearest"), [("1767268800000", 86_399_999), ("86400000", 86_399_999), ("-1", 0)])
+def test_number_in_a_time_that_is_none_of_a_day_is_refused(
+    database: Database, value: str, nearest: int, columnar: bool
+) -> None:
+    """The date of a moment was dropped without a word."""
+    with pytest.raises(DataError, match="it is not a time of a day"):
+        copied(database, "TIME", value, columnar)
+    database.execute("DROP TABLE t")
+    assert copied(database, "TIME", value, columnar, values_out_of_range="clamp") == nearest
+    database.execute("DROP TABLE t")
+    assert copied(database, "TIME", "86399999", columnar) == 86_399_999
+
+
+@BOTH_PATHS
 @pytest.mark.parametrize("declared", ["INTEGER", "REAL", "DECIMAL(5,2)", "NUMERIC", "DATE", "TIMESTAMP", "TIME"])
 def test_text_in_another_column_is_not_shown(database: Database, declared: str, columnar: bool) -> None:
     with pytest.raises(DataError, match=r"column c .* of the table t cannot be written") as caught:
