@@ -91,6 +91,10 @@ class SourceConnectorContext(ConnectorContext, Protocol):
         """Whether no task will run after `task_configs`: only a plan is shown, so no input may be consumed."""
 
     @property
+    def tasks_ended(self) -> bool:
+        """Whether `reconcile_offsets` is called because the tasks of a run have ended: nothing is planned after it."""
+
+    @property
     def cluster_id(self) -> str:
         """Kafka's id of the cluster that records go to."""
 

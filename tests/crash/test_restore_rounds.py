@@ -12,7 +12,7 @@ import pytest
 from airflow_connect.runtime.crash_points import SOURCE_DRIVER_POINTS, SOURCE_TASK_POINTS, VARIABLE
 from tests.crash.restore_rounds import PARTITIONS, RestoreRound, RoundRestore
 from tests.crash.rounds import Victim
-from tests.crash.value_rounds import CONFIG, RESTORED, ImportRound, ValueRound
+from tests.crash.value_rounds import CONFIG, DIVIDED, RESTORED, DividedRound, ImportRound, ValueRound
 from tests.support.copies.backups import record, write_file
 from tests.support.copies.restore import LOCAL_SOURCE, stored
 from tests.support.kafka_data import create_topic, delete_topic
@@ -72,11 +72,11 @@ def test_killed_frozen_and_doubled_runs_copy_files_of_values_exactly_once(make_r
         if number % 2:
             rounds.append(ValueRound(seed, make_restore(f"v{seed}", str(number), **RESTORED)))
             continue
-        name, chosen = f"i{seed}", {"mode": "GENERIC", "topic.regex.list": ""}
-        restore = make_restore(name, str(number), **CONFIG, **chosen)
+        kind, config = (DividedRound, DIVIDED) if number % 4 else (ImportRound, CONFIG)
+        restore = make_restore(f"i{seed}", str(number), **config, **{"mode": "GENERIC", "topic.regex.list": ""})
         restore.config["topic.regex.list"] = f"{restore.target}:.*"
         create_topic(kafka.bootstrap, restore.target)
-        rounds.append(ImportRound(seed, restore))
+        rounds.append(kind(seed, restore))
     play(rounds)
 
 

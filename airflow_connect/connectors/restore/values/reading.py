@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 WHOLE_RECORDS = "restore.whole_records"
 DIVIDED = (PARQUET,)
 """Formats that can be read from any record on."""
+MOST_RANGES = 1_000
+"""Of a file: each has an offset, which the driver reads at the start of a run."""
 
 
 class Rows(NamedTuple):
@@ -135,6 +137,31 @@ class ValueFileReader:
             for part in file.parts:
                 self.store.ensure_unchanged(part)
 
+    def cuts(self, file: ValueFile, split_bytes: int) -> list[int]:
+        """The rows at which a file is divided, with 0 and its size; []: it is not divided.
+
+        An error in the file belongs to the task that reads it as a whole then.
+
+        Args:
+            file: to be divided.
+            split_bytes: of a range, at least, if row groups are of the same size; 0: no file is divided.
+
+        Raises:
+            UnavailableError, AccessError: the file cannot be read.
+        """
+        most = min(MOST_RANGES, file.size // split_bytes) if split_bytes else 0
+        if most < 2 or self.file_format not in DIVIDED:
+            return []
+        from airflow_connect.connectors.restore.values.arrow_values import ParquetReader
+
+        try:
+            with self.store.open(file.first) as content, self._named(content, file.first):
+                reader = ParquetReader(content, self.options.timestamps)
+                cuts = reader.cuts(most)
+                return [0, *cuts, reader.size] if cuts else []
+        except DataError:
+            return []
+
     def _unpacked(self, rows: Rows, file: ValueFile, partition: int) -> Iterator[Rows]:
         """Records of envelopes; values of one schema at a time. Those before a damaged one come first."""
         assert self.envelope is not None and rows.values is not None
@@ -203,8 +230,14 @@ class ValueFileReader:
     ) -> Iterator[Values]:
         """The values of one file; errors of its format name it."""
         content = opened.enter_context(self.store.open(part))
-        try:
+        with self._named(content, part):
             yield from _reader(kind, content, part.name, self.options, wanted)
+
+    @contextmanager
+    def _named(self, content: FileContent, part: BackupFile) -> Iterator[None]:
+        """Give errors of a format the name of the file."""
+        try:
+            yield
         except WholeRecordsError as error:
             raise DataError(
                 f"{self.store.full_name(part)} holds whole records, which a sink of this package has written with"
