@@ -74,7 +74,6 @@ if TYPE_CHECKING:
         ExactlyOnceSupport,
         JoiningSourceTask,
         OffsetReader,
-        PlacedSourceTask,
         RecordMetadata,
         SourceColumns,
         SourceConnector,
@@ -122,7 +121,7 @@ _NAMES = {
     " Splitting StagingSinkConnector",
     "api.sink_state": "CopiedRun PlannedRun PlannedState StateAfter",
     "api.source": "CheckingSourceTask ColumnarSourceTask ExactlyOnceSupport JoiningSourceTask OffsetReader"
-    " PlacedSourceTask RecordMetadata SourceColumns SourceConnector SourceConnectorContext SourceTask SourceTaskContext"
+    " RecordMetadata SourceColumns SourceConnector SourceConnectorContext SourceTask SourceTaskContext"
     " TransactionContext",
     "api.staging": "LeftOver Outcome StagedFile",
     "api.transform": "ColumnarPredicate ColumnarTransformation Predicate Transformation",
@@ -182,7 +181,6 @@ __all__ = [
     "Outcome",
     "PartitionReport",
     "Password",
-    "PlacedSourceTask",
     "PlannedRun",
     "PlannedState",
     "PluginKind",

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_c
 from airflow_connect.api.connector import Connector, ConnectorContext, Task
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
-    from numpy.typing import NDArray
 
     from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.record import SourceRecord
@@ -89,6 +87,10 @@ class SourceConnectorContext(ConnectorContext, Protocol):
     @property
     def only_plans(self) -> bool:
         """Whether no task will run after `task_configs`: only a plan is shown, so no input may be consumed."""
+
+    @property
+    def tasks_ended(self) -> bool:
+        """Whether `reconcile_offsets` is called because the tasks of a run have ended: nothing is planned after it."""
 
     @property
     def cluster_id(self) -> str:
@@ -260,23 +262,6 @@ class JoiningSourceTask(Protocol):
 
         Called after each poll. False after a poll that returned nothing. Batches must stay small: with
         `delivery.guarantee=at_most_once` the records of one are kept in memory.
-        """
-
-
-@runtime_checkable
-class PlacedSourceTask(Protocol):
-    """Optional method of a `ColumnarSourceTask` that needs to know which offsets its records got in Kafka.
-
-    Its batches have a `partition`; others are processed record by record. A task that also returns records implements
-    `commit_record` for them: this method makes it compatible with the columnar path.
-    """
-
-    def commit_columns(self, columns: SourceColumns, offsets: NDArray[np.int64]) -> None:
-        """Called when a batch is committed, in the order of the batches of a partition.
-
-        Args:
-            columns: what `poll_columns` has returned.
-            offsets: of each record in the topic's partition; -1: it was dropped, or an error in it was tolerated.
         """
 
 

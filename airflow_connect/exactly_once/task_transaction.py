@@ -31,7 +31,7 @@ from airflow_connect.kafka.writing.produced import ProducedColumns, ProducedReco
 if TYPE_CHECKING:
     from airflow_connect.exactly_once.guarantee import Guarantee
     from airflow_connect.kafka.state.offsets.offsets_topic import OffsetRecord
-    from airflow_connect.kafka.writing.refused_records import Delivered, Placed, Refused
+    from airflow_connect.kafka.writing.refused_records import Delivered, Refused
     from airflow_connect.kafka.writing.task_producer import TaskProducer
 
 Check: TypeAlias = Callable[[Mapping[TopicPartition, int]], None]
@@ -44,11 +44,8 @@ class TaskDelivery(Protocol):
     def send(self, record: ProducedRecord, delivered: Delivered | None = None, refused: Refused | None = None) -> None:
         """Add a record to the current unit. `refused` may be called until `store` returns, not by `ExactlyOnce`."""
 
-    def send_columns(self, columns: ProducedColumns, placed: Placed | None = None) -> int:
-        """Add many records, text or bytes, to the current unit; returns their size in bytes.
-
-        `placed` gets their offsets in Kafka before `store` returns, if they have a partition.
-        """
+    def send_columns(self, columns: ProducedColumns) -> int:
+        """Add many records, text or bytes, to the current unit; returns their size in bytes."""
 
     def store(self, offsets: Sequence[OffsetRecord], check: Check | None = None) -> None:
         """End the unit: its records and these offsets become final.
@@ -74,10 +71,10 @@ class ExactlyOnce:
         self._is_open = True
         self._producer.send(record, delivered)
 
-    def send_columns(self, columns: ProducedColumns, placed: Placed | None = None) -> int:
+    def send_columns(self, columns: ProducedColumns) -> int:
         """As `send`."""
         self._is_open = True
-        return self._producer.send_columns(columns, placed)
+        return self._producer.send_columns(columns)
 
     def store(self, offsets: Sequence[OffsetRecord], check: Check | None = None) -> None:
         """Write the offsets in the transaction and commit it; does nothing if there is nothing to write."""
@@ -116,9 +113,9 @@ class AtLeastOnce:
         """Send at once."""
         self._producer.send(record, delivered, refused)
 
-    def send_columns(self, columns: ProducedColumns, placed: Placed | None = None) -> int:
+    def send_columns(self, columns: ProducedColumns) -> int:
         """As `send`."""
-        return self._producer.send_columns(columns, placed)
+        return self._producer.send_columns(columns)
 
     def store(self, offsets: Sequence[OffsetRecord], check: Check | None = None) -> None:
         """Wait for the records, then write the offsets."""
@@ -137,15 +134,15 @@ class AtMostOnce:
         self._producer = producer
         self._topics = tuple(topics)
         self._waiting: list[tuple[ProducedRecord, Delivered | None, Refused | None]] = []
-        self._columns: list[tuple[ProducedColumns, Placed | None]] = []
+        self._columns: list[ProducedColumns] = []
 
     def send(self, record: ProducedRecord, delivered: Delivered | None = None, refused: Refused | None = None) -> None:
         """Keep the record until the offsets are written."""
         self._waiting.append((record, delivered, refused))
 
-    def send_columns(self, columns: ProducedColumns, placed: Placed | None = None) -> int:
+    def send_columns(self, columns: ProducedColumns) -> int:
         """As `send`."""
-        self._columns.append((columns, placed))
+        self._columns.append(columns)
         return columns.values.nbytes + (0 if columns.keys is None else columns.keys.nbytes)
 
     def store(self, offsets: Sequence[OffsetRecord], check: Check | None = None) -> None:
@@ -155,8 +152,8 @@ class AtMostOnce:
         for record, delivered, refused in waiting:
             self._producer.send(record, delivered, refused)
         columns, self._columns = self._columns, []
-        for batch, placed in columns:
-            self._producer.send_columns(batch, placed)
+        for batch in columns:
+            self._producer.send_columns(batch)
         self._producer.flush()
 
     def discard(self) -> None:

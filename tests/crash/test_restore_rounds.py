@@ -12,7 +12,7 @@ import pytest
 from airflow_connect.runtime.crash_points import SOURCE_DRIVER_POINTS, SOURCE_TASK_POINTS, VARIABLE
 from tests.crash.restore_rounds import PARTITIONS, RestoreRound, RoundRestore
 from tests.crash.rounds import Victim
-from tests.crash.value_rounds import CONFIG, RESTORED, ImportRound, ValueRound
+from tests.crash.value_rounds import CONFIG, DIVIDED, RESTORED, DividedRound, ImportRound, ValueRound
 from tests.support.copies.backups import record, write_file
 from tests.support.copies.restore import LOCAL_SOURCE, stored
 from tests.support.kafka_data import create_topic, delete_topic
@@ -23,6 +23,10 @@ pytestmark = [pytest.mark.crash, pytest.mark.integration, pytest.mark.budget(40)
 FIRST_SEED = int(os.environ.get("AIRFLOW_CONNECT_SEED") or 20261127 + 1000 * (seed_day().toordinal() % 10_000))
 AT_ONCE = 4
 PROCESS = os.environ.get("PYTEST_XDIST_WORKER", "")
+IMPORTED = {"mode": "GENERIC"}
+KINDS = ((ImportRound, CONFIG | IMPORTED), (ValueRound, RESTORED), (DividedRound, DIVIDED | IMPORTED))
+# The few rounds of a short session are one of each kind; a soak plays as many of each as of other runs.
+VALUE_ROUNDS = KILL_ROUNDS * (len(KINDS) if KILL_ROUNDS > AT_ONCE else 1)
 EVERY_POINT = (*SOURCE_DRIVER_POINTS, *SOURCE_TASK_POINTS)
 
 
@@ -65,18 +69,16 @@ def play(rounds):
         raise BaseExceptionGroup("kill rounds", failures)
 
 
-@pytest.mark.parametrize("seeds", batches(KILL_ROUNDS), ids=lambda seeds: f"rounds-{seeds[0] - FIRST_SEED}")
+@pytest.mark.parametrize("seeds", batches(VALUE_ROUNDS), ids=lambda seeds: f"rounds-{seeds[0] - FIRST_SEED}")
 def test_killed_frozen_and_doubled_runs_copy_files_of_values_exactly_once(make_restore, kafka, seeds):
     rounds = []
     for number, seed in enumerate(seeds):
-        if number % 2:
-            rounds.append(ValueRound(seed, make_restore(f"v{seed}", str(number), **RESTORED)))
-            continue
-        name, chosen = f"i{seed}", {"mode": "GENERIC", "topic.regex.list": ""}
-        restore = make_restore(name, str(number), **CONFIG, **chosen)
-        restore.config["topic.regex.list"] = f"{restore.target}:.*"
-        create_topic(kafka.bootstrap, restore.target)
-        rounds.append(ImportRound(seed, restore))
+        kind, config = KINDS[(seed - FIRST_SEED) % len(KINDS)]
+        restore = make_restore(f"v{seed}", str(number), **config)
+        if "mode" in config:
+            restore.config["topic.regex.list"] = f"{restore.target}:.*"
+            create_topic(kafka.bootstrap, restore.target)
+        rounds.append(kind(seed, restore))
     play(rounds)
 
 

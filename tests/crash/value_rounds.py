@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from tests.crash.restore_rounds import PARTITIONS, RestoreRound
 from tests.support.copies.restore import stored
 
@@ -13,6 +16,7 @@ CONFIG = {
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter.schemas.enable": "false",
 }
+DIVIDED = {**CONFIG, "format.class": "ParquetFormat", "split.bytes": "400", "accept.loss": "order"}
 RESTORED = {**CONFIG, "accept.loss": "timestamp,key,headers"}
 
 
@@ -68,3 +72,19 @@ class ImportRound(ValueRound):
         assert sorted(map(bytes, found)) == sorted(line for file in self.files for line in file), self.story  # type: ignore[arg-type]
         at = {value: number for number, value in enumerate(found)}
         assert all([at[line] for line in file] == sorted(at[line] for line in file) for file in self.files), self.story
+
+
+@dataclass
+class DividedRound(ImportRound):
+    """Files of Parquet that are divided among tasks: only the rows of a row group are sure to keep their order."""
+
+    def _produce(self) -> None:
+        place = self.restore.folder / "topics" / "inbox"
+        place.mkdir(parents=True, exist_ok=True)
+        for _ in range(self.chance.randint(0, 3)):
+            schema = pa.schema([pa.field("n", pa.int64(), nullable=False)])
+            with pq.ParquetWriter(place / f"{self.chance.random()}.parquet", schema) as writer:
+                for _ in range(self.chance.randint(1, 9)):
+                    lines = self._lines()
+                    writer.write_table(pa.table([[int(line[5:-1]) for line in lines]], schema=schema))
+                    self.files.append(lines)

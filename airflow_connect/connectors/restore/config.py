@@ -14,6 +14,7 @@ from airflow_connect.connectors.files.s3.config import S3StoreConfig, credential
 from airflow_connect.connectors.files.s3.keys import S3StoreKeys
 from airflow_connect.connectors.restore.keys import (
     GENERIC,
+    ORDER,
     S3_KEYS,
     TRANSFORMS,
     WHOLE_FORMATS,
@@ -31,6 +32,7 @@ from airflow_connect.connectors.restore.options import (
     JSON,
     LENSES,
     NO_ENVELOPE,
+    PARQUET,
     TEXT,
     ZSTD,
     ReadOptions,
@@ -147,6 +149,7 @@ class RestoreConfig(RestoreKeys):
         whole = (cls.mode, cls.file_format, cls.stores_records, cls.on_error, cls.envelope, cls.file_pattern)
         yield whole, _can_hold_whole_records
         yield (cls.from_offsets, cls.until_offsets, cls.from_ms, cls.until_ms), _begin_before_ends
+        yield (cls.split_bytes, cls.mode, cls.file_format, cls.accepted), _can_divide
 
     def refuse_what_does_not_fit(self) -> None:
         """Refuse what would change whole records on their way, and what files of values cannot have.
@@ -358,6 +361,18 @@ def _fits_the_mode(parsed: Mapping[str, Any]) -> Iterable[Problem]:
         if key.of(parsed):
             text = f"{key} is not for mode={GENERIC}: {patterns} chooses files and topics there"
             yield Problem(key.name, text, f"Remove {key}.")
+
+
+def _can_divide(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    key, accepted = RestoreKeys.split_bytes, RestoreKeys.accepted
+    if not key.of(parsed):
+        return
+    if RestoreKeys.mode.of(parsed) != GENERIC or RestoreKeys.file_format.of(parsed) != PARQUET:
+        text = f"{key} is for mode={GENERIC} and ParquetFormat: other files are each copied by one task"
+        yield Problem(key.name, text, f"Remove {key}.")
+    elif ORDER not in accepted.of(parsed):
+        text = f"With {key}, several tasks copy one file at the same time, so its records do not keep their order"
+        yield Problem(key.name, text, f"Add {ORDER} to {accepted}, or remove {key}.")
 
 
 def _can_hold_whole_records(parsed: Mapping[str, Any]) -> Iterable[Problem]:

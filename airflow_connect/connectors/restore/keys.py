@@ -276,7 +276,7 @@ class RestoreKeys(ValueKeys):
         "Losses that do not refuse the run, comma separated. `timestamp`: records whose timestamp cannot be written"
         " get another one. `retention`: Kafka deletes restored records soon, because they are older than the topic"
         " keeps them. For files of values, what they do not have: `timestamp`, `key`, `headers`, `header_types` (values"
-        " of headers become texts) and `order` (files of several directories).",
+        " of headers become texts) and `order` (files of several directories, and files that `split.bytes` divides).",
         Lambda(_check_losses, ", ".join(LOSSES)),
     )
 

@@ -122,6 +122,14 @@ class ValueKeys(TypedConfig):
         " that has an offset is.",
         Range(0),
     )
+    split_bytes = _VALUES.medium.long(
+        "split.bytes",
+        0,
+        "For mode=GENERIC and Parquet: size in bytes of the ranges into which larger files are divided, at row groups,"
+        " so that several tasks can copy one file. The order of its records is then kept only within each range, so"
+        " accept.loss must name order. 0: files are not divided.",
+        Range(0),
+    )
     envelope = _VALUES.medium.text(
         "record.envelope",
         NO_ENVELOPE,

@@ -15,7 +15,7 @@ If the memory layout of the client is unknown, there is no `DirectProduce`, and 
 from __future__ import annotations
 
 import ctypes
-from itertools import pairwise, repeat
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
@@ -24,7 +24,6 @@ from confluent_kafka import KafkaError
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.kafka.clients.librdkafka import Librdkafka, NotDirectError, required_library
 from airflow_connect.kafka.reading.foreign_memory import words_at
-from airflow_connect.kafka.writing.placed_columns import PlacedColumns
 from airflow_connect.kafka.writing.refused_records import LESS_SPECIFIC, most_specific
 
 if TYPE_CHECKING:
@@ -70,7 +69,6 @@ class DirectProduce:
         self._handle = handle
         self._queue: int = library.call("queue_get_main", handle)
         self._topics: dict[str, int] = {}
-        self.places = PlacedColumns()
         self.first: dict[TopicPartition, int] | None = None
         """If set, it gets the offset of the first record that Kafka confirms, by partition."""
         self.refusal: KafkaError | None = None
@@ -173,8 +171,8 @@ class DirectProduce:
         codes = words[0].astype(np.int32)
         failed = np.flatnonzero(codes)
         if not len(failed):
-            if self.first is not None or not self.places.is_empty:
-                self._placed(words)
+            if self.first is not None:
+                self._keep_first(self.first, words)
             return None
         telling = failed[~np.isin(codes[failed], LESS_SPECIFIC)]
         first = int(telling[0] if len(telling) else failed[0])
@@ -183,18 +181,16 @@ class DirectProduce:
         # rd_kafka_message_produce_errstr either: in 2.16 its text may have been released already.
         return KafkaError(code, _text(self._library.call("err2str", code)))
 
-    def _placed(self, words: Sequence[NDArray[np.int64]]) -> None:
-        """Tell where records are; `words`: of the messages of a delivery report."""
+    def _keep_first(self, first: dict[TopicPartition, int], words: Sequence[NDArray[np.int64]]) -> None:
+        """Keep where the first record of each partition is; `words`: of the messages of a delivery report."""
         import numpy as np
 
         topics, partitions, offsets = words[_RKT_WORD], words[_PARTITION_WORD].astype(np.int32), words[_OFFSET_WORD]
         changes = np.flatnonzero((np.diff(topics) != 0) | (np.diff(partitions) != 0)) + 1
-        for start, stop in pairwise([0, *changes.tolist(), len(offsets)]):
+        for start in [0, *changes.tolist()]:
             topic = self._library.topic_name(int(topics[start]))
             partition = int(partitions[start])
-            if self.first is not None:
-                self.first.setdefault(TopicPartition(topic, partition), int(offsets[start]))
-            self.places.arrived(topic, partition, offsets[start:stop])
+            first.setdefault(TopicPartition(topic, partition), int(offsets[start]))
 
     def close(self) -> None:
         """Release the topics and the queue; call it before the producer is closed."""

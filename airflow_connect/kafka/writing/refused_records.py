@@ -17,14 +17,9 @@ from airflow_connect.kafka.clients.short_lived import translate
 from airflow_connect.kafka.writing.produced import name_bytes
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from airflow_connect.kafka.writing.produced import ProducedRecord
 
 Delivered = Callable[["Message[Any, Any]"], None]
-Placed = Callable[["NDArray[np.int64]"], None]
-"""Called with the offsets of the records of a batch when all of them are in Kafka."""
 Refused = Callable[[DataError], None]
 """Called for a record that is to be skipped; raises an error that ends the task if it must not be."""
 

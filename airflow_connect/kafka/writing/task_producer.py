@@ -29,7 +29,6 @@ from airflow_connect.kafka.clients.short_lived import (
 from airflow_connect.kafka.writing import transaction_steps
 from airflow_connect.kafka.writing.direct_produce import CHUNK, DirectProduce, direct_produce
 from airflow_connect.kafka.writing.missing_topics import TopicWatch, what_is_missing
-from airflow_connect.kafka.writing.placed_columns import AwaitedBatch, placing
 from airflow_connect.kafka.writing.produced import (
     ProducedColumns,
     ProducedRecord,
@@ -45,7 +44,6 @@ from airflow_connect.kafka.writing.refused_records import (
     PURGED,
     RECORD_AT_FAULT,
     Delivered,
-    Placed,
     Refused,
     ReturnedRecord,
     is_more_specific,
@@ -71,7 +69,7 @@ class TaskProducer:
         transactional_id: `<group.id>-<connector>-<task>`; "": no transactions.
         timeout_ms: time after which the cluster ends an open transaction by itself.
         tells_deliveries: whether `send` may get a function that is called when a record was delivered.
-        tells_places: whether `send_columns` may get one, too, and `first` is kept.
+        keeps_first: whether `first` is kept.
 
     Attributes:
         first: offset of the first record of the transaction in each partition, as far as Kafka has confirmed them.
@@ -84,14 +82,14 @@ class TaskProducer:
         timeout_ms: int,
         *,
         tells_deliveries: bool = False,
-        tells_places: bool = False,
+        keeps_first: bool = False,
     ) -> None:
         own = {key: value for key, value in settings.items() if key not in _DECIDED}
         own.setdefault("queue.buffering.max.kbytes", QUEUE_KILOBYTES)
         own.setdefault("queue.buffering.max.messages", QUEUE_MESSAGES)
         own.setdefault("message.max.bytes", LARGEST_MESSAGE_BYTES)
         own |= {"acks": "all", "enable.idempotence": True, "partitioner": "murmur2_random"}
-        own |= {"delivery.report.only.error": not (tells_deliveries or tells_places), "on_delivery": self._refused}
+        own |= {"delivery.report.only.error": not (tells_deliveries or keeps_first), "on_delivery": self._refused}
         if transactional_id:
             own |= {"transactional.id": transactional_id, "transaction.timeout.ms": timeout_ms}
         else:
@@ -109,9 +107,9 @@ class TaskProducer:
         self._bytes_per_record = 1.0
         self._producer: QuickProducer = producer(own)
         # Reported deliveries fill the queue until the client is polled, so records are then sent one by one.
-        is_open = not tells_deliveries or tells_places
+        is_open = not tells_deliveries or keeps_first
         self._direct, self._not_direct = self._opened_direct() if is_open else (None, "")
-        if self._direct is not None and tells_places:
+        if self._direct is not None and keeps_first:
             self._direct.first = self.first
         self._is_direct = False
         self._took_slow_path = False
@@ -171,7 +169,7 @@ class TaskProducer:
         """Send a record that the Python client cannot write, as a column."""
         if self._direct is None or delivered is not None:
             raise unwritable_name(record.topic, name, self._not_direct or "deliveries are reported one by one")
-        self._send_chunk(columns_of(record), None)
+        self._send_chunk(columns_of(record))
 
     def _produce(self, record: ProducedRecord, on_delivery: Any, refused: Refused | None) -> None:
         more: dict[str, Any] = {} if on_delivery is None else {"on_delivery": on_delivery}
@@ -194,36 +192,28 @@ class TaskProducer:
                 refused(record_refusal(problem, doing))
                 return
 
-    def send_columns(self, columns: ProducedColumns, placed: Placed | None = None) -> int:
+    def send_columns(self, columns: ProducedColumns) -> int:
         """Enqueue many records of one topic, keeping nulls; returns their size in bytes.
 
         Args:
             columns: the records.
-            placed: called by a later method of this object with the offsets of all of them. They must have a partition.
 
         Raises:
             ConnectError: as `send`.
         """
         self.begin()
         self._write_to(columns.topic, columns.partition)
-        size, awaited = 0, None
-        if placed is not None and columns.partition is not None:
-            awaited = AwaitedBatch(len(columns.values), placed)
-        for start in range(0, len(columns.values), CHUNK):
-            size += self._send_chunk(columns.slice(start, CHUNK), awaited)
-        return size
+        return sum(self._send_chunk(columns.slice(start, CHUNK)) for start in range(0, len(columns.values), CHUNK))
 
-    def _send_chunk(self, columns: ProducedColumns, awaited: AwaitedBatch | None) -> int:
+    def _send_chunk(self, columns: ProducedColumns) -> int:
         topic, keys, values = columns.topic, columns.keys, columns.values
         size = value_bytes(values) + (0 if keys is None else value_bytes(keys))
         with_headers = size + (0 if columns.headers is None else header_bytes(columns.headers))
         if self._direct is None or with_headers > self._queue_bytes // 4 or len(values) > self._queue_messages // 4:
-            return self._send_each(columns, awaited)
+            return self._send_each(columns)
         self._switch_to_direct()
         self._bytes_per_record = max(1.0, with_headers / max(1, len(values)))
         self._wait_for_room(len(values), with_headers)
-        if awaited is not None and columns.partition is not None:
-            self._direct.places.expect(topic, columns.partition, awaited, len(values))
         if columns.partition is None and columns.timestamps is None and columns.headers is None:
             taken = self._direct.send(topic, keys, values)
         else:
@@ -286,14 +276,14 @@ class TaskProducer:
         elif problem := self._direct.serve(timeout_s):
             self._refused(problem, None)
 
-    def _send_each(self, columns: ProducedColumns, awaited: AwaitedBatch | None) -> int:
+    def _send_each(self, columns: ProducedColumns) -> int:
         name = None if columns.headers is None else first_odd_name(columns.headers)
         if name is not None:
             half = len(columns.values) // 2
             if self._direct is None or not half:
                 raise unwritable_name(columns.topic, name, self._not_direct or "the record is too large")
             parts = columns.slice(0, half), columns.slice(half, len(columns.values) - half)
-            return sum(self._send_chunk(part, awaited) for part in parts)
+            return sum(self._send_chunk(part) for part in parts)
         self._switch_to_client()
         self._took_slow_path = True
         produce, size, topic = self._producer.produce, 0, columns.topic
@@ -305,12 +295,11 @@ class TaskProducer:
         headers: Any = repeat(None)
         if columns.headers is not None:
             headers = [header_pairs(one or ()) for one in columns.headers.to_pylist()]
-        more: dict[str, Any] = {} if awaited is None else {"on_delivery": placing(awaited, self._refused)}
         for key, value, stamp, pairs in zip(keys, values, stamps, headers):  # noqa: B905 (headers may be endless)
             size += len(value or b"") + len(key or b"")
             while True:
                 try:
-                    produce(topic, value, key, partition, timestamp=stamp, headers=pairs, **more)
+                    produce(topic, value, key, partition, timestamp=stamp, headers=pairs)
                     break
                 except BufferError:
                     self._make_room()
@@ -398,8 +387,6 @@ class TaskProducer:
             CommitUnknownError: the commit was sent, but its outcome is unknown.
             UnavailableError: nothing was committed.
         """
-        if self._direct is not None and not self._direct.places.is_empty:
-            self.flush()  # the Python client would drop the reports that say where the records are
         watch = TopicWatch(self._producer)
         while self._problem is None and time.monotonic() < self._deadline and self._is_waiting():
             watch.refuse_missing(self._topics)
@@ -425,8 +412,6 @@ class TaskProducer:
             raise self._failed(error, f"aborting a transaction of {self.transactional_id}") from error
         self._in_transaction = self._is_direct = False
         self._problem = None
-        if self._direct is not None:
-            self._direct.places.forget()
 
     def close(self) -> None:
         """Release the connections; records outside a committed transaction are discarded. Waits `CLOSE_TIMEOUT_S`."""

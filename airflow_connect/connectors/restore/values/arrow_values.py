@@ -33,6 +33,8 @@ from airflow_connect.connectors.restore.values.batches import (
 )
 
 ROWS_AT_ONCE = 20_000
+BYTES_AT_ONCE = 16 << 20
+"""Of row groups that are read together, unpacked; a larger one is read alone."""
 _SIMPLE: tuple[tuple[Any, Type, Any], ...] = (
     (pa.types.is_boolean, Type.BOOLEAN, pa.bool_()),
     (pa.types.is_int8, Type.INT8, pa.int8()),
@@ -57,31 +59,87 @@ _SIMPLE: tuple[tuple[Any, Type, Any], ...] = (
 
 
 class ParquetReader:
-    """Reads a Parquet file, a row group at a time."""
+    """Reads a Parquet file, a few row groups at a time.
 
-    def __init__(self, content: Any, timestamps: str) -> None:
-        """Read the footer."""
+    Attributes:
+        size: how many rows it has.
+    """
+
+    def __init__(self, content: Any, timestamps: str, rows: tuple[int, int | None] = (0, None)) -> None:
+        """Read the footer.
+
+        Args:
+            content: the file.
+            timestamps: MILLISECONDS or INTEGERS.
+            rows: that are wanted, `[start, end)`; end None: of the file.
+
+        Raises:
+            ValueError: it has fewer rows, or a column that Connect does not have.
+        """
         self._file = pq.ParquetFile(content, pre_buffer=True)
         self._types = _Types(self._file.schema_arrow, timestamps)
         self._coarse = None
         if any(self._file.schema.column(n).physical_type == "INT96" for n in range(self._file.metadata.num_columns)):
             self._file, self._timestamps = pq.ParquetFile(content), timestamps  # two readers must not read ahead
             self._coarse = pq.ParquetFile(content, coerce_int96_timestamp_unit="us")
+        self.size: int = self._file.metadata.num_rows
+        self._groups = _row_groups(self._file.metadata)
+        if (counted := sum(rows_of_group for rows_of_group, _ in self._groups)) != self.size:
+            raise ValueError(f"its row groups have {counted} rows, and its footer says {self.size}")
+        self._start, self._end = rows[0], self.size if rows[1] is None else rows[1]
+        if max(self._start, self._end) > self.size:
+            raise ValueError(f"it has {self.size} records, and {max(self._start, self._end)} were expected")
 
     def __iter__(self) -> Iterator[Values]:
-        """See `Reader`."""
-        index = 0
-        for batch in self._batches():
-            yield self._types.values(index, batch)
-            index += len(batch)
-        if index != self._file.metadata.num_rows:
-            raise ValueError(f"it has {index} rows, and its footer says {self._file.metadata.num_rows}")
+        """See `Reader`; the first value is the first that is wanted."""
+        for groups, first, size in self._spans():
+            index = first
+            for batch in self._batches(groups):
+                start, end = max(self._start - index, 0), min(self._end - index, len(batch))
+                if start < end:
+                    yield self._types.values(index + start, batch.slice(start, end - start))
+                index += len(batch)
+            if index != first + size:
+                raise ValueError(f"row groups {groups} have {index - first} rows, and the footer says {size}")
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        found = self._file.iter_batches(ROWS_AT_ONCE, use_threads=False)
+    def cuts(self, most: int) -> list[int]:
+        """The rows at which the file can be divided into so many ranges of about the same size, or fewer."""
+        total, read, row, goal = sum(size for _, size in self._groups), 0, 0, 1
+        found = [0]
+        for rows, size in self._groups:
+            read, row = read + size, row + rows
+            # The end of a row group that is nearest to the goal, if the next one is as large as this one.
+            if goal < most and (2 * read + size) * most >= 2 * goal * total and found[-1] < row < self.size:
+                found.append(row)
+                goal = max(goal, read * most // total) + 1
+        return found[1:]
+
+    def _spans(self) -> Iterator[tuple[list[int], int, int]]:
+        """Row groups that are read together, their first row, and how many they have.
+
+        What is read ahead stays in memory until all of them are read, so they must not be the whole file.
+        """
+        groups: list[int] = []
+        first = count = size = 0
+        for number, (rows, size_of_group) in enumerate(self._groups):
+            if groups and size + size_of_group > BYTES_AT_ONCE:
+                yield groups, first, count
+                groups, first, count, size = [], first + count, 0, 0
+            if first + count >= self._end:
+                break
+            if first + count + rows <= self._start:
+                first += rows
+                continue
+            groups.append(number)
+            count, size = count + rows, size + size_of_group
+        if groups:
+            yield groups, first, count
+
+    def _batches(self, groups: list[int]) -> Iterator[pa.RecordBatch]:
+        found = self._file.iter_batches(ROWS_AT_ONCE, groups, use_threads=False)
         if self._coarse is None:
             return found
-        return map(self._with_all_times, found, self._coarse.iter_batches(ROWS_AT_ONCE, use_threads=False))
+        return map(self._with_all_times, found, self._coarse.iter_batches(ROWS_AT_ONCE, groups, use_threads=False))
 
     def _with_all_times(self, fine: pa.RecordBatch, coarse: pa.RecordBatch) -> pa.RecordBatch:
         """The batch in whose unit every time fits. INT96 counts days, and Arrow its nanoseconds wrong after 2262.
@@ -104,6 +162,12 @@ class ParquetReader:
             if not other.cast(one.type, safe=False).equals(one):
                 raise ValueError(f"its column {name} has nanoseconds, in a file with times outside of 1677 to 2262")
         return coarse
+
+
+def _row_groups(about: Any) -> list[tuple[int, int]]:
+    """Rows of each row group, and its bytes before compression: those after it are only known column by column."""
+    groups = (about.row_group(number) for number in range(about.num_row_groups))
+    return [(group.num_rows, max(1, group.total_byte_size)) for group in groups]
 
 
 def _fits(times: pa.Array[Any], kind: Any) -> bool:

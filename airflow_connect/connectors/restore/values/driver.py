@@ -14,7 +14,14 @@ from airflow_connect.connectors.restore.remembered import text_of
 from airflow_connect.connectors.restore.target import Targets, Wanted, refused, settings_after, told_of_made
 from airflow_connect.connectors.restore.unread import unread
 from airflow_connect.connectors.restore.values.files import ValueBackup, losses, names_of
-from airflow_connect.connectors.restore.values.plan import Import, known_of_backup, left_of_backup, missing_files
+from airflow_connect.connectors.restore.values.imports import (
+    Changes,
+    Committed,
+    Import,
+    committed_files,
+    join_finished,
+)
+from airflow_connect.connectors.restore.values.plan import known_of_backup, left_of_backup, missing_files
 from airflow_connect.connectors.restore.values.progress import ValueProgress
 from airflow_connect.connectors.restore.values.reading import ValueFileReader
 from airflow_connect.connectors.restore.values.work import ValueChain, chains_of, divided, task_config
@@ -58,14 +65,16 @@ class ValueFiles:
     def reconcile_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
         """Plan the run. A restore claims its topics; see `RestoreConnector.reconcile_offsets`.
 
+        An import claims the ranges of files that it divides, and joins them when all are imported.
+
         Raises:
             ConfigError, OffsetError, DataError: the plan cannot be carried out.
         """
         offsets = list(committed)
         if self._typed.is_import:
-            if self._planned is None:
-                self._planned = self._import(offsets)
-            return ()
+            files = committed_files(offsets)
+            joined = join_finished(files)
+            return joined if self._context.tasks_ended else [*joined, *self._import(files)]
         known = self._known(offsets)
         if mine := {tp: one for tp, one in known.items() if one.run == self._context.run_id}:
             with self._targets() as targets:
@@ -80,8 +89,11 @@ class ValueFiles:
         if self._planned is None:
             self._plan_only()
         chains = self._planned or ()
-        files, of_partitions = expected(len(one.files) for one in chains)
-        self._context.expect_parts(files, "files" if self._typed.is_import else of_partitions)
+        files, what = expected(len(one.files) for one in chains)
+        if self._typed.is_import:
+            is_divided = any(one.rows is not None for one in chains)
+            what = f"files and ranges of {plural(_files_of(chains), 'file')}" if is_divided else "files"
+        self._context.expect_parts(files, what)
         return [task_config(config, part) for part in divided(chains, max_tasks)]
 
     def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
@@ -94,7 +106,9 @@ class ValueFiles:
     def _plan_only(self) -> None:
         offsets = list(self._context.offset_reader.committed())
         if self._typed.is_import:
-            self._planned = self._import(offsets)
+            files = committed_files(offsets)
+            join_finished(files)
+            self._import(files)
         else:
             known = self._known(offsets)
             backup, self._planned = self._restore(known)
@@ -106,26 +120,39 @@ class ValueFiles:
                 self._context.note(f"A run would create {plural(len(missing), 'topic')}: {names(missing, 20)}.")
             for finding in findings:
                 self._context.note(f"A run would be refused: {finding}")
-        files = sum(len(chain.files) for chain in self._planned)
-        size = sum(file.size for chain in self._planned for file in chain.files)
-        what = plural(len(self._planned), "file" if self._typed.is_import else "partition")
-        shown = names((chain.label for chain in self._planned), 20)
-        self._context.note(
-            f"To copy: {plural(files, 'file')} of {what}, {plural(size, 'byte')}" + (f": {shown}." if shown else ".")
-        )
+        self._tell_plan(self._planned or ())
+
+    def _tell_plan(self, chains: Sequence[ValueChain]) -> None:
+        size = sum(chain.size_bytes or sum(file.size for file in chain.files) for chain in chains)
+        what = plural(sum(len(chain.files) for chain in chains), "file")
+        if self._typed.is_import:
+            what = plural(_files_of(chains), "file")
+        what += f" of {plural(len(chains), 'partition')}" if not self._typed.is_import else ""
+        shown = names((chain.label for chain in chains), 20)
+        self._context.note(f"To copy: {what}, {plural(size, 'byte')}" + (f": {shown}." if shown else "."))
 
     # --- mode=GENERIC --------------------------------------------------------------------------------------------
 
-    def _import(self, offsets: Iterable[tuple[SourcePartition, SourceOffset]]) -> list[ValueChain]:
+    def _import(self, known: dict[str, list[Committed]]) -> Changes:
+        """Plan what is left, and return the offsets of ranges of files that are divided now."""
         typed, store = self._typed, self._store
-        found = Import(typed.root, typed.key_of, typed.topic_patterns, typed.from_modified_ms)
-        found.take(store.files.walk(f"{typed.root}/", recursive=True), offsets, self._version_of)
+        # One task alone would lose the order of a file for nothing.
+        split_bytes = typed.split_bytes if int(typed.raw.get("tasks.max") or 1) > 1 else 0
+        found = Import(
+            typed.root,
+            typed.key_of,
+            typed.topic_patterns,
+            typed.from_modified_ms,
+            lambda file: self._reader.cuts(file, split_bytes),
+        )
+        found.take(store.files.walk(f"{typed.root}/", recursive=True), known, self._version_of)
+        self._planned = found.chains
         for note in (*found.notes(), *unread(store.files, lambda one: found.topic_of(one.name) is not None)):
             self._context.note(note)
         for part, error in found.left_out:
             self._context.leave_out(part, error)
         if found.chains or found.done or found.too_old or found.left_out:
-            return found.chains
+            return found.changes
         if not found.unmatched:
             # Files may still come: a schedule may be older than the first of them.
             self._context.note(f"{typed.root} holds no file.")
@@ -137,7 +164,7 @@ class ValueFiles:
                 config_path=RestoreKeys.topic_patterns.name,
                 suggestion=f"The expression must match the whole key, {RestoreKeys.topics_dir} included.",
             )
-        return found.chains
+        return found.changes
 
     # --- mode=RESTORE_BACKUP -------------------------------------------------------------------------------------
 
@@ -262,3 +289,8 @@ class ValueFiles:
                 later=later.get(chain.topic) or kept,
             ).to_offset()
             yield chain._replace(offset=claimed)
+
+
+def _files_of(chains: Iterable[ValueChain]) -> int:
+    """How many files of an import; a divided one counts once."""
+    return len({chain.files[0].first.name for chain in chains})

@@ -2,23 +2,61 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from airflow_connect.errors import OffsetError
 
-BACKUP, FILE = "backup", "file"
+BACKUP, FILE, ROWS = "backup", "file", "rows"
+_RANGE = re.compile(r"(\d{1,18})-(\d{1,18})", re.ASCII)
 
 
-def partition_of_file(root: str, name: str) -> dict[str, Any]:
-    """The source partition of an imported file."""
-    return {BACKUP: root, FILE: name}
+class RowRange(NamedTuple):
+    """Rows `[start, end)` of a divided file."""
+
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        """As in a source partition."""
+        return f"{self.start}-{self.end}"
+
+
+def partition_of_file(root: str, name: str, rows: RowRange | None = None) -> dict[str, Any]:
+    """The source partition of an imported file, or of some rows of a divided one."""
+    whole = {BACKUP: root, FILE: name}
+    return whole if rows is None else {**whole, ROWS: str(rows)}
+
+
+def whole_of(partition: Mapping[str, Any]) -> dict[str, Any]:
+    """The source partition of a file, by one of a range of its rows."""
+    return {BACKUP: partition[BACKUP], FILE: partition[FILE]}
 
 
 def full_name_of(partition: Mapping[str, Any]) -> str | None:
     """The file of a source partition, whatever the root was; None if it is another one."""
-    return f"{partition[BACKUP]}/{partition[FILE]}" if set(partition) == {BACKUP, FILE} else None
+    is_one = set(partition) in ({BACKUP, FILE}, {BACKUP, FILE, ROWS})
+    return f"{partition[BACKUP]}/{partition[FILE]}" if is_one else None
+
+
+def rows_of(partition: Mapping[str, Any]) -> RowRange | None:
+    """The rows of a source partition of a file; None: all of them.
+
+    Raises:
+        OffsetError: they have another form.
+    """
+    if ROWS not in partition:
+        return None
+    parts = _RANGE.fullmatch(str(partition[ROWS]))
+    if parts is None:
+        raise OffsetError(
+            f"{dict(partition)} is no range of rows, such as 0-120000.",
+            code="restore.offset",
+            suggestion="Delete this offset, and the others of the file: it is then imported from its beginning.",
+        )
+    return RowRange(int(parts[1]), int(parts[2]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +137,16 @@ class FileProgress(_Offset):
     version: str = ""
     record: int = 0
     done: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RangeProgress(FileProgress):
+    """The source offset of some rows of a divided file.
+
+    Attributes:
+        record: number in the file of the first row that is not imported.
+        done: 1 if all rows of the range are.
+        size: rows of the file.
+    """
+
+    size: int = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.restore.values.envelopes import Envelope, Unpacked
 
 WHOLE_RECORDS = "restore.whole_records"
+DIVIDED = (PARQUET,)
+"""Formats that can be read from any record on."""
+MOST_RANGES = 1_000
+"""Of a file: each has an offset, which the driver reads at the start of a run."""
 
 
 class Rows(NamedTuple):
@@ -89,13 +93,14 @@ class ValueFileReader:
         """What differs if the content of a file does."""
         return file.version(is_content=self.store.files.identity_is_content)
 
-    def rows(self, file: ValueFile, first: int, partition: int = -1) -> Iterator[Rows]:
+    def rows(self, file: ValueFile, first: int, partition: int = -1, end: int | None = None) -> Iterator[Rows]:
         """The records of a file from the `first`-th on.
 
         Args:
             file: to be read.
             first: number of a record, from 0.
             partition: of all records; -1: any.
+            end: number of the first record that is not wanted, for formats that can be divided; None: all are.
 
         Raises:
             DataError: a file is damaged or was changed, or files that belong together have not as many records.
@@ -103,17 +108,19 @@ class ValueFileReader:
         """
         if len(list(file.parts)) > 1:
             self._ensure_equal_counts(file)
+        # What is read beside other files must be read from its beginning.
+        wanted = (first, end) if len(list(file.parts)) == 1 else (0, None)
         with ExitStack() as opened:
             sources = [
-                None if part is None else _Source(self._values(part, self._format(part, file), opened))
+                None if part is None else _Source(self._values(part, self._format(part, file), opened, wanted))
                 for part in (file.values, file.keys, file.headers)
             ]
             values, keys, headers = sources
             leading = values or keys
             assert leading is not None
-            at = 0
+            at = 0 if self._format(file.first, file) not in DIVIDED else wanted[0]
             while batch := leading.next():
-                count = len(batch)
+                count, at = len(batch), batch.first
                 rows = Rows(
                     batch if leading is values else None,
                     count,
@@ -129,6 +136,31 @@ class ValueFileReader:
                 raise self._broken(file.first, f"it has {at} records, and {first} were copied before")
             for part in file.parts:
                 self.store.ensure_unchanged(part)
+
+    def cuts(self, file: ValueFile, split_bytes: int) -> list[int]:
+        """The rows at which a file is divided, with 0 and its size; []: it is not divided.
+
+        An error in the file belongs to the task that reads it as a whole then.
+
+        Args:
+            file: to be divided.
+            split_bytes: of a range, at least, if row groups are of the same size; 0: no file is divided.
+
+        Raises:
+            UnavailableError, AccessError: the file cannot be read.
+        """
+        most = min(MOST_RANGES, file.size // split_bytes) if split_bytes else 0
+        if most < 2 or self.file_format not in DIVIDED:
+            return []
+        from airflow_connect.connectors.restore.values.arrow_values import ParquetReader
+
+        try:
+            with self.store.open(file.first) as content, self._named(content, file.first):
+                reader = ParquetReader(content, self.options.timestamps)
+                cuts = reader.cuts(most)
+                return [0, *cuts, reader.size] if cuts else []
+        except DataError:
+            return []
 
     def _unpacked(self, rows: Rows, file: ValueFile, partition: int) -> Iterator[Rows]:
         """Records of envelopes; values of one schema at a time. Those before a damaged one come first."""
@@ -193,11 +225,19 @@ class ValueFileReader:
     def _format(self, part: BackupFile, file: ValueFile) -> str:
         return self.file_format if part is file.values else format_of_part(part.name)
 
-    def _values(self, part: BackupFile, kind: str, opened: ExitStack) -> Iterator[Values]:
+    def _values(
+        self, part: BackupFile, kind: str, opened: ExitStack, wanted: tuple[int, int | None] = (0, None)
+    ) -> Iterator[Values]:
         """The values of one file; errors of its format name it."""
         content = opened.enter_context(self.store.open(part))
+        with self._named(content, part):
+            yield from _reader(kind, content, part.name, self.options, wanted)
+
+    @contextmanager
+    def _named(self, content: FileContent, part: BackupFile) -> Iterator[None]:
+        """Give errors of a format the name of the file."""
         try:
-            yield from _reader(kind, content, part.name, self.options)
+            yield
         except WholeRecordsError as error:
             raise DataError(
                 f"{self.store.full_name(part)} holds whole records, which a sink of this package has written with"
@@ -238,11 +278,14 @@ class ValueFileReader:
             )
 
 
-def _reader(kind: str, content: FileContent, name: str, options: ReadOptions) -> Iterator[Values]:
+def _reader(
+    kind: str, content: FileContent, name: str, options: ReadOptions, wanted: tuple[int, int | None]
+) -> Iterator[Values]:
+    """The values of a file; only formats of `DIVIDED` leave out what is not wanted."""
     if kind in (PARQUET, ORC):
         from airflow_connect.connectors.restore.values.arrow_values import OrcReader, ParquetReader
 
-        yield from ParquetReader(content, options.timestamps) if kind == PARQUET else OrcReader(content)
+        yield from ParquetReader(content, options.timestamps, wanted) if kind == PARQUET else OrcReader(content)
         return
     if kind == AVRO:
         from airflow_connect.connectors.restore.values.avro_values import AvroReader

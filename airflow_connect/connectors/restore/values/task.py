@@ -26,7 +26,7 @@ from airflow_connect.connectors.restore.unwritable import (
     no_key,
 )
 from airflow_connect.connectors.restore.value_keys import FAIL
-from airflow_connect.connectors.restore.values.progress import FileProgress, ValueProgress
+from airflow_connect.connectors.restore.values.progress import FileProgress, RangeProgress, ValueProgress
 from airflow_connect.connectors.restore.values.reading import WHOLE_RECORDS, Rows, ValueFileReader
 from airflow_connect.connectors.restore.values.work import ValueChain, chains_of
 from airflow_connect.counting import agreeing, plural
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 RECORDS_AT_ONCE = 2_000
 NOT_DAMAGED = frozenset({"restore.changed_meanwhile", ARCHIVED, WHOLE_RECORDS, NO_KEY, BAD_TIME})
 """Errors that `behavior.on.error` is not about: the file is there, and can be read later or in another way."""
+OF_WHOLE_FILE = frozenset({"restore.changed_meanwhile", ARCHIVED})
+"""Errors that the other ranges of a divided file have, too."""
 SECONDS_OF_BATCH, RECORDS_OF_BATCH = 1.0, 200_000
 """When a batch ends, which transaction.boundary=poll commits: a commit of each small file would cost more than it."""
 
@@ -130,9 +132,8 @@ class ValueTask:
         self._reader = ValueFileReader(store, typed.file_format, typed.read_options, typed.unpacking)
         chains = chains_of(config)
         committed = context.offset_reader.offsets([chain.source for chain in chains])
-        kind = FileProgress if typed.is_import else ValueProgress
         self._left = [
-            _Place(chain, self._newer(kind.of(chain.offset), offset))
+            _Place(chain, self._newer(self._planned(chain), offset))
             for chain, offset in zip(chains, committed, strict=True)
         ]
         self._left.reverse()
@@ -142,6 +143,11 @@ class ValueTask:
         self._returned, self._since = 0, 0.0
         self._files_done = 0
         self._is_transformed = bool(typed.raw.get(TRANSFORMS, "").strip())
+
+    def _planned(self, chain: ValueChain) -> ValueProgress | FileProgress:
+        if not self._typed.is_import:
+            return ValueProgress.of(chain.offset)
+        return (FileProgress if chain.rows is None else RangeProgress).of(chain.offset)
 
     def _newer(self, planned: Any, offset: Any) -> ValueProgress | FileProgress:
         """What an earlier attempt of this run has committed, or else what was planned."""
@@ -306,7 +312,7 @@ class ValueTask:
             if place.compared < place.number:
                 self._refuse_repeated(place, file)
                 place.compared = place.number
-            place.rows = self._reader.rows(file, place.first(), place.chain.partition)
+            place.rows = self._reader.rows(file, place.first(), place.chain.partition, place.chain.end)
             self._next = next(place.rows, None)
         if self._next is None:
             # A file without records, or without others than those that are copied: nothing can carry its offset.
@@ -415,16 +421,28 @@ class ValueTask:
         file = place.file
         assert file is not None
         name, record = self._store.full_name(file.first), place.first()
+        rows = place.chain.rows
         what = f"{name} from record {record} on"
+        if rows is not None:
+            what += f", to the end of the rows {rows}"
+            if error.code in OF_WHOLE_FILE and (others := self._give_up(file)):
+                what += f", and {plural(others, 'other range')} of it"
         if self._typed.on_error == FAIL or error.code in NOT_DAMAGED:
             label = what if self._typed.is_import else f"{place.chain.label} of the backup, {what}"
             self._context.leave_out(label, error)
             self._left.pop()
         else:
-            self._context.count("Files of which the rest was left out (behavior.on.error):", 1)
+            where = "Files" if rows is None else "Ranges of divided files"
+            self._context.count(f"{where} of which the rest was left out (behavior.on.error):", 1)
             self._context.note(f"Left out, by behavior.on.error={self._typed.on_error}: {what}. {error.message}")
             self._begin_next_file(place)
         place.rows, self._next, self._broken = None, None, None
+
+    def _give_up(self, file: ValueFile) -> int:
+        """Leave out the ranges of a file that come later, and return their number."""
+        before = len(self._left)
+        self._left = [one for one in self._left[:-1] if one.file != file] + self._left[-1:]
+        return before - len(self._left)
 
 
 def _is_taken(chain: ValueChain, stamp: int | None) -> bool:

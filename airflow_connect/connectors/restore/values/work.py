@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from airflow_connect.connectors.restore.backup import BackupFile
 from airflow_connect.connectors.restore.values.files import ValueFile
+from airflow_connect.connectors.restore.values.progress import RowRange
 from airflow_connect.connectors.restore.work import ANY_TIME
 
 VALUE_CHAINS = "airflow_connect.restore.values"
@@ -33,6 +34,8 @@ class ValueChain(NamedTuple):
         passed_names: fingerprint of the names of those that are copied.
         deletes_before_ms, first_ms, last_ms, needs_keys: what the topic takes and keeps, see
             `airflow_connect.connectors.restore.work.Chain`.
+        rows: of the file, which is divided; None: all.
+        size_bytes: of these rows, about; 0: of the files.
     """
 
     source: Mapping[str, Any]
@@ -49,11 +52,18 @@ class ValueChain(NamedTuple):
     first_ms: int = ANY_TIME[0]
     last_ms: int = ANY_TIME[1]
     needs_keys: bool = False
+    rows: RowRange | None = None
+    size_bytes: int = 0
 
     @property
     def size(self) -> int:
         """Bytes to read, with something for each request."""
-        return sum(file.size + 1000 for file in self.files)
+        return (self.size_bytes or sum(file.size for file in self.files)) + 1000 * len(self.files)
+
+    @property
+    def end(self) -> int | None:
+        """Number of the first record of the file that is not copied; None: all are."""
+        return None if self.rows is None else self.rows.end
 
 
 def divided(chains: Sequence[ValueChain], max_tasks: int) -> list[list[ValueChain]]:
@@ -76,10 +86,14 @@ def task_config(config: Mapping[str, str], chains: Sequence[ValueChain]) -> dict
 def chains_of(config: Mapping[str, str]) -> list[ValueChain]:
     """The chains of a task."""
     rows = json.loads(zlib.decompress(base64.b64decode(config[VALUE_CHAINS])).decode("utf-8", "surrogatepass"))
-    return [
-        ValueChain(source, label, topic, partition, offset, [_file(*file) for file in files], *rest)
-        for source, label, topic, partition, offset, files, *rest in rows
-    ]
+    return [_chain(*row) for row in rows]
+
+
+def _chain(*row: Any) -> ValueChain:
+    written = dict(zip(ValueChain._fields, row, strict=True))
+    files = [_file(*file) for file in written["files"]]
+    rows = None if written["rows"] is None else RowRange(*written["rows"])
+    return ValueChain(**{**written, "files": files, "rows": rows})
 
 
 def _file(start: int, *parts: list[Any] | None) -> ValueFile:

@@ -141,7 +141,7 @@ class SourceRun(RunInProgress):
                 self._name_missing(max(len(offsets), *moved), committed, "during this run")
             if configs and StartedSource.reconciles(self._config.connector_class):
                 self._notes.begin_again()
-                with self._started(committed) as after_tasks:
+                with self._started(committed, tasks_ended=True) as after_tasks:
                     self._reconcile(kafka, committed, after_tasks)
             if self._config.resolved.worker.sources.offsets_file:
                 kafka.copy_to_file(kafka.read_offsets())
@@ -243,12 +243,13 @@ class SourceRun(RunInProgress):
         if StartedSource.reconciles(self._config.connector_class):
             self._reconciled += kafka.write_offsets(offsets, started.reconcile_offsets())
 
-    def _started(self, offsets: SourceOffsets, *, only_plans: bool = False) -> StartedSource:
+    def _started(self, offsets: SourceOffsets, *, only_plans: bool = False, tasks_ended: bool = False) -> StartedSource:
         config, aws = self._config.resolved.connector.raw, dict(self._config.spec.aws)
         run = ConnectorRun(
             config, self._config.run_id, aws, self._cluster_id, lambda: self._admin_settings, dict(self._kept)
         )
-        return StartedSource(self._config.connector_class, run, offsets, self._notes, only_plans=only_plans)
+        connector, notes = self._config.connector_class, self._notes
+        return StartedSource(connector, run, offsets, notes, only_plans=only_plans, tasks_ended=tasks_ended)
 
     # --- commit --------------------------------------------------------------------------------------------------
 

@@ -38,10 +38,11 @@ class StartedSource(Started):
         notes: Notes,
         *,
         only_plans: bool = False,
+        tasks_ended: bool = False,
     ) -> None:
         """`offsets`: what the connector may read; `notes`: receives its sentences."""
         super().__init__(connector, run)
-        self.only_plans = only_plans
+        self.only_plans, self.tasks_ended = only_plans, tasks_ended
         self._notes = notes
         self.left_out = LeftOut()
         self.offset_reader = CommittedOffsets(lambda: offsets)

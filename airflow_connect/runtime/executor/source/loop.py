@@ -16,7 +16,6 @@ from airflow_connect.api.source import (
     CheckingSourceTask,
     ColumnarSourceTask,
     JoiningSourceTask,
-    PlacedSourceTask,
     RecordMetadata,
     SourceTask,
 )
@@ -33,9 +32,6 @@ from airflow_connect.runtime.executor.source.columns import SourceColumnConverte
 from airflow_connect.runtime.reporting.exception_text import describe_exception
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.record import SourceRecord
     from airflow_connect.api.source import SourceColumns
@@ -43,7 +39,7 @@ if TYPE_CHECKING:
     from airflow_connect.exactly_once.task_transaction import TaskDelivery
     from airflow_connect.kafka.admin.topic_creation import TopicCreation
     from airflow_connect.kafka.writing.produced import ProducedRecord
-    from airflow_connect.kafka.writing.refused_records import Delivered, Placed, Refused
+    from airflow_connect.kafka.writing.refused_records import Delivered, Refused
     from airflow_connect.runtime.executor.error_policy import ErrorPolicy
     from airflow_connect.runtime.executor.progress import ProgressSender
     from airflow_connect.runtime.executor.source.columns import ColumnMessages
@@ -120,13 +116,10 @@ class SourceLoop:
         self._parts = parts
         self._rules = rules
         self._calls_commit_record = type(task).commit_record is not SourceTask.commit_record
-        self._places_columns = isinstance(task, PlacedSourceTask)
         self._checks = isinstance(task, CheckingSourceTask)
-        acknowledges_records = self._calls_commit_record and not self._places_columns
-        in_columns = rules.columnar and not acknowledges_records and not rules.skips_refused
+        in_columns = rules.columnar and not self._calls_commit_record and not rules.skips_refused
         self._columns = SourceColumnConverter(parts.converter) if in_columns else None
         self._acknowledged: list[tuple[SourceRecord, RecordMetadata | None]] = []
-        self._placed: list[tuple[SourceColumns, NDArray[np.int64]]] = []
         self._stored_at = time.monotonic()
         self._unit = _Counts()
         self._done = _Counts()
@@ -206,9 +199,7 @@ class SourceLoop:
         assert self._columns is not None
         count = len(columns.values)
         messages = self._columns.convert(columns) if count else None
-        if self._places_columns:
-            self._take_placed(columns, messages)
-        elif messages is not None:
+        if messages is not None:
             self._send(messages)
         else:
             for record in records_of(columns):
@@ -216,19 +207,7 @@ class SourceLoop:
         self._parts.offsets.reached(columns.source_partition, columns.source_offset)
         self._account(count)
 
-    def _take_placed(self, columns: SourceColumns, messages: ColumnMessages | None) -> None:
-        """As `_take_columns`, for a task that is told where its records are."""
-        import numpy as np
-
-        if messages is not None and messages.partition is not None and not messages.left_out:
-            self._send(messages, lambda offsets: self._placed.append((columns, offsets)))
-            return
-        offsets = np.full(len(columns.values), -1, np.int64)
-        for number, record in enumerate(records_of(columns)):
-            self._take(record, moves=False, delivered=_writes_offset(offsets, number))
-        self._placed.append((columns, offsets))
-
-    def _send(self, messages: ColumnMessages, placed: Placed | None = None) -> None:
+    def _send(self, messages: ColumnMessages) -> None:
         self._unit.left_out += messages.left_out
         if len(messages.values):
             self._parts.topics.ensure(messages.topic)
@@ -240,18 +219,16 @@ class SourceLoop:
                 messages.timestamps,
                 messages.headers,
             )
-            size = self._parts.delivery.send_columns(columns, placed)
+            size = self._parts.delivery.send_columns(columns)
             self._count(messages.topic, len(messages.values), size)
 
-    def _take(self, record: SourceRecord, *, moves: bool = True, delivered: Delivered | None = None) -> None:
+    def _take(self, record: SourceRecord, *, moves: bool = True) -> None:
         """Convert and send one record; its offset moves on whatever happens to it.
 
         Args:
             record: what the task has returned, or one of its batch in columns.
             moves: whether it has an offset of its own.
-            delivered: called when it is in Kafka, instead of `commit_record`.
         """
-        acknowledges = self._calls_commit_record and delivered is None
         try:
             produced = self._parts.converter.convert(record)
         except ConversionError as error:
@@ -260,14 +237,14 @@ class SourceLoop:
             self._parts.offsets.reached(record.source_partition, record.source_offset)
         if produced is None:
             self._unit.left_out += 1
-            if acknowledges:
+            if self._calls_commit_record:
                 self._acknowledged.append((record, None))
             return
         self._parts.topics.ensure(produced.topic)
         size = len(produced.key or b"") + len(produced.value or b"")
         self._count(produced.topic, 1, size)
         refused = self._refused(record, produced.topic, size) if self._rules.skips_refused else None
-        self._parts.delivery.send(produced, self._delivered(record) if acknowledges else delivered, refused)
+        self._parts.delivery.send(produced, self._delivered(record) if self._calls_commit_record else None, refused)
 
     def _convert_again(self, record: SourceRecord, error: ConversionError) -> ProducedRecord | None:
         """Retry a conversion that failed for a temporary reason; None if the record is skipped."""
@@ -371,9 +348,6 @@ class SourceLoop:
         acknowledged, self._acknowledged = self._acknowledged, []
         if acknowledged:
             self.call("commit_record", lambda: self._commit_records(acknowledged))
-        placed, self._placed = self._placed, []
-        if placed:
-            self.call("commit_columns", lambda: self._commit_columns(placed))
         return stores
 
     def _check(self, first: Mapping[TopicPartition, int]) -> None:
@@ -385,18 +359,12 @@ class SourceLoop:
         for record, metadata in acknowledged:
             self._task.commit_record(record, metadata)
 
-    def _commit_columns(self, placed: Sequence[tuple[SourceColumns, NDArray[np.int64]]]) -> None:
-        assert isinstance(self._task, PlacedSourceTask)
-        for columns, offsets in placed:
-            self._task.commit_columns(columns, offsets)
-
     def _discard(self) -> None:
         """Discard the records of the open transaction; its offsets still count (KIP-618)."""
         self._parts.delivery.discard()
         self._discarded += sum(self._unit.topics.values())
         self._unit = _Counts()
         self._acknowledged.clear()
-        self._placed.clear()
 
     # --- the task -------------------------------------------------------------------------------------------------
 
@@ -440,15 +408,6 @@ def call_task(task: SourceTask, method: str, call: Callable[[], _Result], contex
             "the cause in the connector.",
         ) from error
     return result
-
-
-def _writes_offset(offsets: NDArray[np.int64], number: int) -> Delivered:
-    """A callback that keeps the offset of a record."""
-
-    def delivered(message: Any) -> None:
-        offsets[number] = message.offset()
-
-    return delivered
 
 
 class _Counts:

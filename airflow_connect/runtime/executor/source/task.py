@@ -195,7 +195,7 @@ class _Work:
         return self.config.boundary_interval_ms if by_time else 0
 
     def _producer(self, task: SourceTask) -> TaskProducer:
-        from airflow_connect.api.source import CheckingSourceTask, PlacedSourceTask
+        from airflow_connect.api.source import CheckingSourceTask
         from airflow_connect.api.source import SourceTask as Base
 
         settings = client_config.producer_config(self.worker, self.config.connector.raw).settings
@@ -205,8 +205,7 @@ class _Work:
             self.config.task_transactional_id(self.task) if has_transactions else "",
             transaction_timeout_ms(settings, self._interval_ms),
             tells_deliveries=type(task).commit_record is not Base.commit_record,
-            tells_places=isinstance(task, PlacedSourceTask)
-            or (has_transactions and isinstance(task, CheckingSourceTask)),
+            keeps_first=has_transactions and isinstance(task, CheckingSourceTask),
         )
 
     def _reader_settings(self) -> dict[str, Any]:
