@@ -129,6 +129,7 @@ class IcebergPublisher:
         return {
             "table": name,
             "uuid": table_uuid,
+            "location": table.location(),
             "branch": branch,
             "run": run_id,
             "snapshot": chosen,
@@ -348,14 +349,19 @@ def commit_of(name: str, files: Sequence[StagedFile]) -> Mapping[str, Any]:
     )
 
 
-def offsets_of(files: Sequence[StagedFile]) -> dict[str, str]:
-    """Which records a snapshot holds, as a property of its summary; none if it would be too long."""
+def spans_of(files: Sequence[StagedFile]) -> dict[TopicPartition, tuple[int, int]]:
+    """The first offset and the last one plus one of the records in files, by topic and partition."""
     spans: dict[TopicPartition, tuple[int, int]] = {}
     for file in files:
         tp = TopicPartition(file.topic, file.partition)
         start, end = spans.get(tp, (file.start, file.end))
         spans[tp] = min(start, file.start), max(end, file.end)
-    text = ",".join(f"{tp}:{start}-{end}" for tp, (start, end) in sorted(spans.items()))
+    return dict(sorted(spans.items()))
+
+
+def offsets_of(files: Sequence[StagedFile]) -> dict[str, str]:
+    """Which records a snapshot holds, as a property of its summary; none if it would be too long."""
+    text = ",".join(f"{tp}:{start}-{end}" for tp, (start, end) in spans_of(files).items())
     return {f"{PREFIX}offsets": text} if len(text) <= MOST_OFFSETS_BYTES else {}
 
 
