@@ -1,8 +1,8 @@
 """Tables of a lake in OpenLineage: what a run has committed to them.
 
-OpenLineage's naming has no rule for Iceberg. Its integration with Spark names a table by the folder where it is, and puts
-the name in the catalog beside it (`symlinks`); so a job that reads the table has the same dataset. The folder is known
-once a run has committed. Before, and for a run that has failed or found nothing, a table is no output.
+OpenLineage's naming has no rule for Iceberg. Its integration with Spark names a table by the folder where it is, and
+puts the name in the catalog beside it (`symlinks`); so a job that reads the table has the same dataset. The folder is
+known once a run has committed. Before, and for a run that has failed or found nothing, a table is no output.
 """
 
 from __future__ import annotations

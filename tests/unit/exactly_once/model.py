@@ -28,7 +28,6 @@ from airflow_connect.documents.run import (
     TaskPlan,
     TaskReport,
 )
-from airflow_connect.documents.run_tables import TableCommit
 from airflow_connect.errors import ConnectError, FencedError, PublishConflictError, UnavailableError
 from airflow_connect.exactly_once.guarantee import EXACTLY_ONCE
 from airflow_connect.exactly_once.journal import Commit, JournalView
@@ -347,7 +346,7 @@ class ModelConfig:
     most_letters: int = 0
 
     name, store_name = "sink", BUCKET
-    counted_role = "value"
+    counted_role, table_commits = "value", staticmethod(lambda run: ())
     guarantee = EXACTLY_ONCE
     max_failed_records = None
     dead_letter_topic = ""
@@ -401,10 +400,6 @@ class ModelConfig:
     def state_after(self, run: CopiedRun) -> StateAfter:
         """The model keeps nothing of its own."""
         return StateAfter(run.planned.kept)
-
-    def table_commits(self, run: PublishedRun) -> tuple[TableCommit, ...]:
-        """It has no tables."""
-        return ()
 
     def published(self, run: PublishedRun, publisher: ModelPublisher) -> tuple[str, ...]:
         """What follows publishing is a turn: everything is visible, and the manifest still open."""
