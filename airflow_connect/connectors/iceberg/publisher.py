@@ -12,6 +12,7 @@ from airflow_connect.api.staging import LeftOver, Outcome, StagedFile
 from airflow_connect.connectors.iceberg import snapshots
 from airflow_connect.connectors.iceberg.catalogs import close_catalog, translate, translated
 from airflow_connect.connectors.iceberg.chain import PREFIX, Chain, property_name, snapshot_id
+from airflow_connect.connectors.iceberg.old_metadata import delete_old_metadata
 from airflow_connect.connectors.iceberg.open_tables import load_table
 from airflow_connect.connectors.iceberg.stored_files import StoredFiles
 from airflow_connect.connectors.iceberg.tables import MAIN
@@ -262,7 +263,8 @@ class IcebergPublisher:
             SetSnapshotRefUpdate(**moved),
             SetPropertiesUpdate(updates={property_name(self._connector, branch): chain}),
         )
-        self._catalog.commit_table(table, requirements, updates)
+        done = self._catalog.commit_table(table, requirements, updates)
+        delete_old_metadata(self._catalog, table, done)
 
     # --- leftovers ------------------------------------------------------------------------------------------------
 
