@@ -15,6 +15,8 @@ from airflow_connect.errors import ConnectError, TaskFailedError
 MOST_OFFSETS = 20
 """Maximum number of source partitions whose offsets go into XCom."""
 KILLED = "The task was killed, and so was its run. What it had not committed is left to the next run."
+LAKE = "iceberg://"
+"""Scheme of the assets that are tables of a lake."""
 _ADDED = frozenset({"records", "files", "dead_lettered"})
 FENCED_ADVICE = (
     "Two runs of one connector overlapped: two DAG runs at once (a backfill, max_active_runs above 1), two mapped "
@@ -76,11 +78,18 @@ def summary_of(report: RunReport) -> dict[str, Any]:
     }
 
 
-def asset_extra(report: RunReport) -> dict[str, Any]:
-    """The content of an asset event: counts, with those of a run that was finished first; where the next one begins."""
+def asset_extra(report: RunReport, uri: str = "") -> dict[str, Any]:
+    """The content of an asset event: counts, with those of a run that was finished first; where the next one begins.
+
+    Args:
+        report: of the run.
+        uri: of the asset. The event of a lake's table also has the snapshots that the run has added to that table.
+    """
     summary = summary_of(report)
     counts = ("files", "dead_lettered") if report.source is None else ("topics", "partitions")
     extra = {name: summary[name] for name in ("records", *counts, "offsets", "run_id")}
+    if uri.startswith(LAKE):
+        extra["snapshots"] = [one.to_extra() for one in report.tables if one.uri == uri]
     # The attempt that had copied them has ended without an event.
     return {name: value + report.recovered.get(name, 0) if name in _ADDED else value for name, value in extra.items()}
 

@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.staging import LeftOver, Outcome, StagedFile
     from airflow_connect.api.transform import ColumnarPredicate, ColumnarTransformation, Predicate, Transformation
     from airflow_connect.documents.run import PartitionReport, PublishedRun
+    from airflow_connect.documents.run_tables import TableCommit
     from airflow_connect.errors import (
         AccessError,
         ConfigError,
@@ -113,6 +114,7 @@ _NAMES = {
     "api.offsets": "OffsetRange TopicPartition",
     "api.config.plugins": "PluginKind",
     "documents.run": "PartitionReport PublishedRun",
+    "documents.run_tables": "TableCommit",
     "api.publishing": "LeftoverPattern Publisher",
     "api.record": "ConnectRecord Header KafkaRecord SinkRecord SourceRecord",
     "api.schema": "Field Schema SchemaType=Type array_schema=array date_schema=date decimal_schema=decimal"
@@ -214,6 +216,7 @@ __all__ = [
     "StagedFileLostError",
     "StagingSinkConnector",
     "StateAfter",
+    "TableCommit",
     "TopicPartition",
     "TransactionContext",
     "Transformation",

@@ -27,6 +27,21 @@ class TopicFacts:
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
+class TopicChange(NamedTuple):
+    """A topic that is not what it was at the last commit of the connector.
+
+    Attributes:
+        topic: in Kafka.
+        partitions_before, partitions: how many it had, and has.
+        is_recreated: whether it was deleted and created again.
+    """
+
+    topic: str
+    partitions_before: int
+    partitions: int
+    is_recreated: bool
+
+
 class GroupOffset(NamedTuple):
     """What a consumer group has committed for a partition: the next offset, and the text that it stored with it."""
 

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from airflow_connect.api.connector import Connector, ConnectorContext, Task
 from airflow_connect.api.publishing import ALL_LISTED, ConnectorPublisher, LeftoverPattern, Publisher
@@ -19,7 +19,7 @@ from airflow_connect.api.sink_state import PlannedState, StateAfter
 from airflow_connect.api.staging import LeftOver, Outcome
 
 if TYPE_CHECKING:
-    from airflow_connect.api.cluster_facts import ClusterFacts
+    from airflow_connect.api.cluster_facts import ClusterFacts, TopicChange
     from airflow_connect.api.columns import RecordColumns
     from airflow_connect.api.errant import ErrantRecordReporter
     from airflow_connect.api.offsets import OffsetRange, TopicPartition
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.sink_state import CopiedRun, PlannedRun
     from airflow_connect.api.staging import StagedFile
     from airflow_connect.documents.run import PublishedRun
+    from airflow_connect.documents.run_tables import TableCommit
 
 
 class Delivery(Enum):
@@ -226,21 +227,6 @@ class Splitting:
 
     refused: str = ""
     multiple_of: int = 1
-
-
-class TopicChange(NamedTuple):
-    """A topic that is not what it was at the last commit of the connector.
-
-    Attributes:
-        topic: in Kafka.
-        partitions_before, partitions: how many it had, and has.
-        is_recreated: whether it was deleted and created again.
-    """
-
-    topic: str
-    partitions_before: int
-    partitions: int
-    is_recreated: bool
 
 
 class SinkConnectorContext(ConnectorContext, Protocol):
@@ -453,6 +439,10 @@ class StagingSinkConnector(SinkConnector):
         Raises:
             ConnectError: it failed. Offsets do not move, and the next run publishes and calls this method again.
         """
+        return ()
+
+    def table_commits(self, run: PublishedRun) -> Sequence[TableCommit]:
+        """The snapshots that a run adds to tables of a lake: a pure function of its argument and the configuration."""
         return ()
 
     def preflight(self) -> None:

@@ -14,6 +14,7 @@ from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.staging import StagedFile
 from airflow_connect.documents.run_detail import ReasonRow, RunDetail
 from airflow_connect.documents.run_lag import RunLag
+from airflow_connect.documents.run_tables import TableCommit
 from airflow_connect.documents.source_run import SourcePlan, SourceRunReport, SourceTaskReport
 
 DONE, EMPTY, FAILED = "done", "empty", "failed"
@@ -212,9 +213,11 @@ class RunReport(JsonDocument):
         origin: who started the run, see `RunSpec.origin`; {} in entries of earlier releases.
         detail: its tasks, partitions and files; None if it had no tasks, and in entries of earlier releases.
         lag: of a sink, what it found and left; None if it made no plan, and in entries of earlier releases.
+        tables: of a sink to tables of a lake, the snapshots that it has added. Those of a run that it has finished come
+            first, and those that an earlier attempt of its Airflow task has added.
     """
 
-    LEFT_OUT = frozenset({"origin", "detail", "lag", "recovered"})
+    LEFT_OUT = frozenset({"origin", "detail", "lag", "recovered", "tables"})
 
     connector: str
     run_id: str
@@ -244,6 +247,7 @@ class RunReport(JsonDocument):
     origin: Mapping[str, str] = field(default_factory=dict)
     detail: RunDetail | None = None
     lag: RunLag | None = None
+    tables: tuple[TableCommit, ...] = ()
 
 
 __all__ = [

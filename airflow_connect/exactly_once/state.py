@@ -11,6 +11,7 @@ from airflow_connect.api.json_document import JsonDocument, from_plain, to_plain
 from airflow_connect.api.offsets import OffsetRange, TopicPartition, is_other_topic
 from airflow_connect.api.publishing import LeftoverPattern
 from airflow_connect.documents.run_lag import LagOfHour
+from airflow_connect.documents.run_tables import TableCommit
 from airflow_connect.exactly_once import earlier
 from airflow_connect.exactly_once.manifest import check_version
 from airflow_connect.exactly_once.phases import CLOSED, COPYING
@@ -56,6 +57,7 @@ class ConnectorState(JsonDocument):
         gone, forgotten: see `PlannedRun`: what the connector must be told before it uses `kept`.
         announced, announced_to: documents of what the last commit completed, and the Airflow task that announces it
             ({} outside Airflow). A retry of that task announces it again, in case the first try died before it did.
+        announced_tables: likewise, the snapshots that the last commit has added to tables.
         bounds: of a replay: `asked`, the range as people wrote it, and `chosen`, the offsets that its first run found.
         bytes_per_record: average of the last run, per topic: the cost estimate of the next one.
         lag_of_hours: of a sink, the lag that its runs have found during the last week. For pages: no run reads it.
@@ -65,7 +67,17 @@ class ConnectorState(JsonDocument):
     """
 
     LEFT_OUT = frozenset(
-        {"kept", "gone", "forgotten", "bounds", "begun", "lag_of_hours", "source_partitions", "unpublished"}
+        {
+            "kept",
+            "gone",
+            "forgotten",
+            "bounds",
+            "begun",
+            "lag_of_hours",
+            "source_partitions",
+            "unpublished",
+            "announced_tables",
+        }
     )
     MAY_LACK = frozenset({"announced", "announced_to"})
 
@@ -87,6 +99,7 @@ class ConnectorState(JsonDocument):
     lag_of_hours: tuple[LagOfHour, ...] = ()
     source_partitions: int = 0
     unpublished: str = ""
+    announced_tables: tuple[TableCommit, ...] = ()
 
     def seeing(self, topic_ids: Mapping[str, str], deleted: Collection[str] = ()) -> ConnectorState:
         """The state after a commit of a run that saw these topics: without what is known of topics that are gone.

@@ -356,7 +356,7 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
                 )
         for outlet in self.outlets:
             if isinstance(outlet, Asset):
-                context["outlet_events"][outlet].extra = asset_extra(report)
+                context["outlet_events"][outlet].extra = asset_extra(report, outlet.uri)
 
 
 def _bounds_of(plan: Any, spec: RunSpec) -> dict[str, Any]:

@@ -36,7 +36,7 @@ _KEEPS_TOPIC = re.compile(
 
 def default_assets(connector: Mapping[str, Any], worker: Mapping[str, Any]) -> tuple[list[Asset], list[Asset]]:
     """Inlets and outlets of a connector with this configuration; either may be empty."""
-    name = re.split("[.:$]", _known(connector, "connector.class"))[-1]
+    name = _class_name(connector)
     if _SOURCE.search(name):
         if name.startswith("Jdbc"):
             topics = [] if _may_rename(connector) else written_topics(connector)
@@ -47,9 +47,19 @@ def default_assets(connector: Mapping[str, Any], worker: Mapping[str, Any]) -> t
     topics = [topic.strip() for topic in _known(connector, "topics").split(",")]
     if name.startswith("Jdbc"):
         return topic_assets(topics, worker), written_tables(connector, topics, may_rename=_may_rename(connector))
-    if name.startswith("Iceberg"):
+    if is_lake_sink(connector):
         return topic_assets(topics, worker), _lake_tables(connector)
     return topic_assets(topics, worker), _directories(name, connector, topics)
+
+
+def _class_name(connector: Mapping[str, Any]) -> str:
+    return re.split("[.:$]", _known(connector, "connector.class"))[-1]
+
+
+def is_lake_sink(connector: Mapping[str, Any]) -> bool:
+    """Whether the connector writes tables of a lake."""
+    name = _class_name(connector)
+    return name.startswith("Iceberg") and _SINK.search(name) is not None
 
 
 def without_known(assets: Iterable[Asset], given: Iterable[Any]) -> list[Asset]:

@@ -14,13 +14,22 @@ from urllib.parse import urlsplit
 from airflow_connect.airflow.lineage.columns import message_fields, written_fields
 from airflow_connect.airflow.lineage.database_assets import SCHEMES as DATABASES
 from airflow_connect.airflow.lineage.database_assets import Names, dataset_name, table_assets
-from airflow_connect.airflow.lineage.default_assets import default_assets, topic_assets, without_known
+from airflow_connect.airflow.lineage.default_assets import (
+    default_assets,
+    is_lake_sink,
+    topic_assets,
+    without_known,
+)
+from airflow_connect.airflow.lineage.lake_tables import table_datasets, without_tables
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Asset
 
     from airflow_connect.documents.run import RunReport
+
+
+_COLUMN_KEYS = ("evolve-schema-enabled", "schema-case-insensitive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +84,10 @@ def _operator_lineage(known: Lineage) -> OperatorLineage[Any, Any]:
             facets={**_schema(written), **_columns(written, inlets)},
             outputFacets=_written_counts(known.report, asset, outlets),
         )
-        for asset in outlets
+        for asset in without_tables(outlets)
     ]
+    if known.report is not None:
+        outputs += table_datasets(known.report.tables, {**_schema(written), **_columns(written, inlets)})
     return OperatorLineage(inputs=inputs, outputs=outputs, run_facets=_run_facets(known.report), job_facets={})
 
 
@@ -94,7 +105,11 @@ def _assets(known: Lineage) -> tuple[list[Asset], list[Asset]]:
 
 
 def _changes_columns(connector: Mapping[str, Any]) -> bool:
-    """Whether a JDBC sink writes other columns than the fields of the value."""
+    """Whether a sink writes other columns than the fields of the value."""
+    if is_lake_sink(connector):
+        # Without evolution, fields that the table does not have are dropped.
+        evolves, ignores_case = (str(connector.get(f"iceberg.tables.{key}", "")).lower() for key in _COLUMN_KEYS)
+        return evolves != "true" or ignores_case == "true"
     if "connection.url" not in connector:
         return False
     return bool(connector.get("fields.whitelist")) or connector.get("pk.mode", "none") not in ("none", "record_value")

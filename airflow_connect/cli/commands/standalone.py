@@ -18,7 +18,7 @@ from airflow_connect.connectors.file_stream.sink.config import is_line_output
 from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.config_files import read_worker_file
-from airflow_connect.runtime.reporting.presentation import report_line
+from airflow_connect.runtime.reporting.presentation import report_line, table_lines
 from airflow_connect.runtime.reporting.redaction import secret_values
 from airflow_connect.runtime.reporting.texts import format_count, plural
 
@@ -71,6 +71,7 @@ def _round(arguments: Namespace, worker: Mapping[str, Any], engine: SparkEngine,
             errors.append(error)
         elif report is not None:
             lines.append(line(("✓ ", "green"), report_line(report), hang=2))
+            lines += [line(told, indent=2) for told in table_lines(report)]
         results.append({"file": path, "report": report.to_json() if report else None, "error": error})
     done = len(results) - len(errors)
     records = sum(result["report"]["records"] for result in results if result["report"])

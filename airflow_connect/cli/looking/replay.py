@@ -7,7 +7,7 @@ import json
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from airflow_connect.cli.blocks import line
+from airflow_connect.cli.blocks import Block, line
 from airflow_connect.cli.commands.standalone import redirect_own_output
 from airflow_connect.cli.control.actions import add_name
 from airflow_connect.cli.control.chosen import spec_that_runs
@@ -17,7 +17,7 @@ from airflow_connect.cli.interruptible import run_interruptible
 from airflow_connect.cli.live_progress import progress_of
 from airflow_connect.cli.outcome import CommandOutcome, exit_code_of
 from airflow_connect.cli.terminal import Terminal
-from airflow_connect.runtime.reporting.presentation import report_line
+from airflow_connect.runtime.reporting.presentation import report_line, table_lines
 
 if TYPE_CHECKING:
     from airflow_connect.runtime.spec import RunSpec
@@ -68,7 +68,11 @@ def _replay(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
     name = spec.connector["name"]
     if report.error is None:
         told = report_line(report)
-        return CommandOutcome(told, {"name": name, "report": report.to_json()}, [line(("✓ ", "green"), told, hang=2)])
+        lines: list[Block] = [
+            line(("✓ ", "green"), told, hang=2),
+            *(line(one, indent=2) for one in table_lines(report)),
+        ]
+        return CommandOutcome(told, {"name": name, "report": report.to_json()}, lines)
     error = {**report.error, "message": f"{name}: {report.error['message']}"}
     return CommandOutcome(
         f"{name} failed.",

@@ -4,7 +4,8 @@
 opens the catalog. On executors, `task.py` converts records to the columns of a table (`types.py`, `columns.py`,
 `inferred.py`), creates tables and changes their schemas (`open_tables.py`, `schemas.py`), and writes data files for
 each partition (`partitions.py`, `data_files.py`). On the driver, `publisher.py` commits them (`snapshots.py`,
-`chain.py`) and removes what dead runs have left (`stored_files.py`).
+`chain.py`, `old_metadata.py`) and removes what dead runs have left (`stored_files.py`); `commits.py` tells what a run
+has committed, and `history.py` whether the tables still have it.
 
 Invariants, beside those of `exactly_once`:
 1. A data file is visible only by a snapshot. Its name holds the id of the run, and of the attempt that wrote it.

@@ -10,18 +10,15 @@ from airflow_connect.api.publishing import LeftoverPattern
 from airflow_connect.api.sink import Splitting, StagingSinkConnector
 from airflow_connect.api.sink_state import PlannedState, StateAfter
 from airflow_connect.connectors.iceberg.tables import IcebergConfig
-from airflow_connect.counting import plural
 from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import OffsetRange
-    from airflow_connect.api.publishing import Publisher
     from airflow_connect.api.sink_state import CopiedRun, PlannedRun
     from airflow_connect.api.staging import StagedFile
     from airflow_connect.connectors.iceberg.publisher import IcebergPublisher
     from airflow_connect.documents.run import PublishedRun
-
-_TABLES_NAMED = 20
+    from airflow_connect.documents.run_tables import TableCommit
 
 
 class IcebergSinkConnector(StagingSinkConnector):
@@ -101,17 +98,13 @@ class IcebergSinkConnector(StagingSinkConnector):
         """Write manifests, and choose the ids of snapshots."""
         return self.publisher().prepare(files, self.context.run_id)
 
-    def published(self, run: PublishedRun, publisher: Publisher) -> Sequence[str]:
-        """The snapshots of the run, for its report."""
-        from airflow_connect.connectors.iceberg.publisher import by_table, commit_of
+    def table_commits(self, run: PublishedRun) -> Sequence[TableCommit]:
+        """The snapshots of a run."""
+        from airflow_connect.connectors.iceberg.commits import table_commit
+        from airflow_connect.connectors.iceberg.publisher import by_table
 
-        commits = [commit_of(name, files) for name, files in by_table(run.files).items()]
-        return [
-            f"Table {one['table']} has the snapshot {one['snapshot']} of this run:"
-            f" {plural(sum(m['rows'] for m in one['manifests']), 'row')} in"
-            f" {plural(sum(m['files'] for m in one['manifests']), 'file')}."
-            for one in commits[:_TABLES_NAMED]
-        ] + ([f"So have {len(commits) - _TABLES_NAMED} more tables."] if len(commits) > _TABLES_NAMED else [])
+        catalog = IcebergConfig.from_config(self.config).catalog
+        return [table_commit(catalog, name, files) for name, files in by_table(run.files).items()]
 
     def leftovers(self, ranges: Sequence[OffsetRange]) -> LeftoverPattern:
         """Files in the folder of the run, below each of its tables."""

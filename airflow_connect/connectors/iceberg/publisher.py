@@ -12,6 +12,7 @@ from airflow_connect.api.staging import LeftOver, Outcome, StagedFile
 from airflow_connect.connectors.iceberg import snapshots
 from airflow_connect.connectors.iceberg.catalogs import close_catalog, translate, translated
 from airflow_connect.connectors.iceberg.chain import PREFIX, Chain, property_name, snapshot_id
+from airflow_connect.connectors.iceberg.old_metadata import delete_old_metadata
 from airflow_connect.connectors.iceberg.open_tables import load_table
 from airflow_connect.connectors.iceberg.stored_files import StoredFiles
 from airflow_connect.connectors.iceberg.tables import MAIN
@@ -125,6 +126,7 @@ class IcebergPublisher:
         return {
             "table": name,
             "uuid": table_uuid,
+            "location": table.location(),
             "branch": branch,
             "run": run_id,
             "snapshot": chosen,
@@ -257,7 +259,8 @@ class IcebergPublisher:
             SetSnapshotRefUpdate(**moved),
             SetPropertiesUpdate(updates={property_name(self._connector, branch): chain}),
         )
-        self._catalog.commit_table(table, requirements, updates)
+        done = self._catalog.commit_table(table, requirements, updates)
+        delete_old_metadata(self._catalog, table, done)
 
     # --- leftovers ------------------------------------------------------------------------------------------------
 
@@ -344,14 +347,19 @@ def commit_of(name: str, files: Sequence[StagedFile]) -> Mapping[str, Any]:
     )
 
 
-def offsets_of(files: Sequence[StagedFile]) -> dict[str, str]:
-    """Which records a snapshot holds, as a property of its summary; none if it would be too long."""
+def spans_of(files: Sequence[StagedFile]) -> dict[TopicPartition, tuple[int, int]]:
+    """The first offset and the last one plus one of the records in files, by topic and partition."""
     spans: dict[TopicPartition, tuple[int, int]] = {}
     for file in files:
         tp = TopicPartition(file.topic, file.partition)
         start, end = spans.get(tp, (file.start, file.end))
         spans[tp] = min(start, file.start), max(end, file.end)
-    text = ",".join(f"{tp}:{start}-{end}" for tp, (start, end) in sorted(spans.items()))
+    return dict(sorted(spans.items()))
+
+
+def offsets_of(files: Sequence[StagedFile]) -> dict[str, str]:
+    """Which records a snapshot holds, as a property of its summary; none if it would be too long."""
+    text = ",".join(f"{tp}:{start}-{end}" for tp, (start, end) in spans_of(files).items())
     return {f"{PREFIX}offsets": text} if len(text) <= MOST_OFFSETS_BYTES else {}
 
 

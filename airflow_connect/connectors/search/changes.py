@@ -8,7 +8,7 @@ from airflow_connect.connectors.search import keys
 from airflow_connect.connectors.search.conflicts import Versions
 
 if TYPE_CHECKING:
-    from airflow_connect.api.sink import TopicChange
+    from airflow_connect.api.cluster_facts import TopicChange
     from airflow_connect.connectors.search.config import DocumentConfig
 
 _OF_VERSIONS = (

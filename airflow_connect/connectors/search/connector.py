@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from airflow_connect.api.sink import Delivery, SinkConnector, TopicChange
+from airflow_connect.api.cluster_facts import TopicChange
+from airflow_connect.api.sink import Delivery, SinkConnector
 from airflow_connect.api.sink_state import StateAfter
 from airflow_connect.connectors.search import filled, indices
 from airflow_connect.connectors.search.changes import change_note

@@ -24,7 +24,7 @@ from airflow_connect.errors import AccessError, ConnectError, FencedError, NotSt
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.driver.stopping import RunTimeoutError, StoppedError
 from airflow_connect.runtime.reporting.internal_errors import internal_error, traceback_of
-from airflow_connect.runtime.reporting.presentation import report_line
+from airflow_connect.runtime.reporting.presentation import report_line, table_lines
 from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 from airflow_connect.runtime.spec import new_run_id
 
@@ -234,7 +234,8 @@ class Rounds:
             return self._failed(running, error, redact)
         assert report is not None
         if report.status != EMPTY or due.name not in self._empty:  # Most runs find nothing, every minute.
-            self._tell(redact(report_line(report)))
+            for line in (report_line(report), *table_lines(report)):
+                self._tell(redact(line))
         (self._empty.add if report.status == EMPTY else self._empty.discard)(due.name)
         self._herder.used_topics(due.name, topics_of(report))
         self._record(due, None, is_config=False)

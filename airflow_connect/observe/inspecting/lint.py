@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from airflow_connect.runtime.driver.sink.of_spec import sink_of
 from airflow_connect.runtime.reporting.texts import format_bytes, format_seconds, plural
 
 if TYPE_CHECKING:
+    from airflow_connect.observe.status.connector_state import PartitionLag
     from airflow_connect.runtime.spec import RunSpec
 
 SMALL_BYTES = 16 << 20
@@ -54,9 +55,25 @@ def lint(spec: RunSpec) -> list[Advice]:
     found = [Advice(_level(f["level"]), f["key"], f["message"], f.get("suggestion", "")) for f in findings]
     if any(advice.level == "error" for advice in found) or (configuration := sink_of(spec)) is None:
         return found
-    from airflow_connect.observe.status.connector_state import recent_runs
+    from airflow_connect.observe.status.connector_state import lag_of, recent_runs
 
-    return [*found, *small_files(spec.connector, recent_runs(spec, RUNS)), *_retention(spec, configuration)]
+    lags, runs = lag_of(spec), recent_runs(spec, RUNS)
+    of_lake = _of_lake(configuration, len(lags), runs)
+    of_files = list(small_files(spec.connector, runs)) if of_lake is None else of_lake
+    return [*found, *of_files, *_retention(lags, configuration)]
+
+
+def _of_lake(configuration: SinkConfiguration, partitions: int, runs: list[dict[str, Any]]) -> list[Advice] | None:
+    """What is to say of tables of a lake; None for other sinks."""
+    from airflow_connect.connectors.iceberg.connector import IcebergSinkConnector
+
+    if not issubclass(configuration.connector_class, IcebergSinkConnector):
+        return None
+    from airflow_connect.connectors.iceberg.tables import IcebergConfig
+    from airflow_connect.observe.inspecting.lint_lake import advice
+
+    config = IcebergConfig.from_config(configuration.resolved.connector.raw)
+    return [Advice(WARN, *one) for one in advice(config, partitions, runs)]
 
 
 def small_files(connector: Mapping[str, Any], runs: list[dict[str, Any]]) -> Iterator[Advice]:
@@ -93,16 +110,15 @@ def _level(level: str) -> str:
     return {"error": "error", "unknown": WARN}.get(level, NOTE)
 
 
-def _retention(spec: RunSpec, configuration: SinkConfiguration) -> Iterator[Advice]:
+def _retention(lags: Sequence[PartitionLag], configuration: SinkConfiguration) -> Iterator[Advice]:
     """Records that Kafka may delete before they are copied."""
     from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.errors import ConnectError
     from airflow_connect.kafka.admin.topic_settings import settings_of
     from airflow_connect.kafka.clients.short_lived import admin_client
     from airflow_connect.kafka.reading.first_timestamps import first_records
-    from airflow_connect.observe.status.connector_state import lag_of
 
-    behind = {TopicPartition(lag.topic, lag.partition): lag for lag in lag_of(spec) if lag.lag}
+    behind = {TopicPartition(lag.topic, lag.partition): lag for lag in lags if lag.lag}
     if not behind:
         return
     with configuration.references.hiding_errors():

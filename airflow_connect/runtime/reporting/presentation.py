@@ -21,6 +21,7 @@ from airflow_connect.runtime.reporting.texts import (
 )
 
 MOST_DIRECTORIES = 3
+MOST_TABLES = 20
 PROGRESS_EVERY_S = 10.0
 
 
@@ -121,6 +122,19 @@ def _complete(report: RunReport) -> str:
     return f" Complete: {', '.join(names)}{f' and {format_count(others)} before' if others else ''}."
 
 
+def table_lines(report: RunReport) -> list[str]:
+    """The snapshots that a run tells of, a sentence each."""
+    lines = []
+    for one in report.tables[:MOST_TABLES]:
+        run = "this run" if one.run_id == report.run_id else f"run {one.run_id}"
+        on = f"{one.table}, branch {one.branch}," if one.branch != "main" else one.table
+        counts = f"{plural(one.rows, 'row')} in {plural(one.files, 'file')}"
+        lines.append(f"Table {on} has the snapshot {one.snapshot_id} of {run}: {counts}.")
+    if (others := len(report.tables) - len(lines)) > 0:
+        lines.append(f"{plural(others, 'more snapshot')}: the pages, --json and asset events have them all.")
+    return lines
+
+
 def error_lines(error: Mapping[str, Any]) -> list[str]:
     """A failure: `✗ code  key`, the message, `→ what to do`, the address of the code's entry in the documentation.
 
@@ -162,7 +176,9 @@ class EventLines:
         elif kind == "warning":
             self._write(f"Warning: {event['message']}")
         elif kind == "end":
-            self._write(report_line(RunReport.from_json(event["report"])))
+            report = RunReport.from_json(event["report"])
+            for line in (report_line(report), *table_lines(report)):
+                self._write(line)
 
     def _show_progress(self, event: Mapping[str, Any] | None) -> None:
         """Write the last progress event if it was not written yet, so the log shows where a phase ended."""

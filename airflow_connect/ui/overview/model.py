@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow_connect.documents.run_detail import TaskRow
 from airflow_connect.documents.run_lag import LagOfHour, RunLag
 from airflow_connect.documents.run_progress import RunProgress
+from airflow_connect.documents.run_tables import TableCommit
 
 if TYPE_CHECKING:
     from airflow_connect.api.coverage import Covered
@@ -62,6 +63,7 @@ class Run:
         lag: of a sink, what it found and left; None in entries of earlier releases.
         tasks: how long its tasks took; None without tasks, and in entries of earlier releases.
         reasons: stage and error of failed records, and how many; () in entries of earlier releases.
+        tables: of a sink to tables of a lake, the snapshots that its report has.
     """
 
     run_id: str
@@ -81,6 +83,7 @@ class Run:
     lag: RunLag | None = None
     tasks: TaskTimes | None = None
     reasons: tuple[tuple[str, str, int], ...] = ()
+    tables: tuple[TableCommit, ...] = ()
 
     @property
     def duration_ms(self) -> int:
@@ -116,6 +119,7 @@ def run_of(document: Mapping[str, Any]) -> Run:
         lag=RunLag.from_json(document["lag"]) if document.get("lag") else None,
         tasks=_times_of([TaskRow(*row[: len(TaskRow._fields)]) for row in detail.get("tasks") or ()]),
         reasons=tuple((str(stage), str(error), int(count)) for stage, error, count in detail.get("reasons") or ()),
+        tables=tuple(TableCommit.from_json(table) for table in document.get("tables") or ()),
     )
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from airflow_connect.airflow.lineage.columns import TracedField, message_fields, written_fields
 from airflow_connect.airflow.lineage.openlineage import Lineage
 from airflow_connect.documents.run import RunReport
+from airflow_connect.documents.run_tables import TableCommit
 from airflow_connect.documents.source_run import SourceRunReport
 from airflow_connect.operators.connector import ConnectorOperator
 
@@ -104,6 +106,67 @@ def test_source_names_the_tables_and_topics_that_it_has_copied() -> None:
     ]
     referred = extracted({**config, "connection.url": "jdbc:postgresql://${airflow:db:host}/shop"}, report)
     assert (referred["inputs"], len(referred["outputs"])) == ([], 2)
+
+
+ICEBERG = {
+    **S3,
+    "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
+    "iceberg.tables": "sales.orders,sales.items",
+    "iceberg.tables.evolve-schema-enabled": "true",
+    "iceberg.catalog.uri": "https://me:opensesame1@catalog.example.com",
+}
+ORDERS = TableCommit(
+    "iceberg",
+    "sales.orders",
+    "main",
+    str((1 << 63) - 1),
+    "r0",
+    5,
+    2,
+    70,
+    1,
+    {"orders-0": (0, 5)},
+    "s3a://lake/wh/orders/",
+)
+
+
+def test_tables_of_a_lake_are_named_by_their_folder_and_have_snapshot_counts_and_columns() -> None:
+    newer = replace(ORDERS, snapshot_id="77", run_id="r1", rows=2, files=1, size_bytes=30)
+    items = replace(newer, table="sales.items", snapshot_id="78", location="hdfs://nn:8020/wh/items")
+    found = extracted(ICEBERG, RunReport("copy", "r1", "done", 0, 1, records=4, tables=(ORDERS, newer, items)))
+
+    assert names(found["outputs"]) == [("s3://lake", "wh/orders"), ("hdfs://nn:8020", "/wh/items")]
+    orders, other = found["outputs"]
+    assert [d["facets"]["version"]["datasetVersion"] for d in (orders, other)] == ["77", "78"]
+    counts = orders["outputFacets"]["outputStatistics"]
+    assert (counts["rowCount"], counts["size"], counts["fileCount"]) == (7, 100, 3)
+    assert orders["facets"]["storage"]["storageLayer"] == "iceberg"
+    (name,) = orders["facets"]["symlinks"]["identifiers"]
+    assert (name["namespace"], name["name"], name["type"]) == ("iceberg://iceberg", "sales.orders", "TABLE")
+    assert [f["name"] for f in orders["facets"]["schema"]["fields"]] == ["id", "email", "at"]
+    assert set(orders["facets"]["columnLineage"]["fields"]) == {"id", "email", "at"}
+    assert names(found["inputs"]) == [("kafka://broker:9092", "orders")]
+    assert "opensesame1" not in json.dumps(found)
+
+
+def test_table_whose_folder_is_not_known_is_no_output_or_has_its_name_in_the_catalog() -> None:
+    assert extracted(ICEBERG)["outputs"] == []
+    assert extracted(ICEBERG, RunReport("copy", "r1", "empty", 0, 1))["outputs"] == []
+    for location, expected in {
+        "": ("iceberg://iceberg", "sales.orders"),
+        "file:/tmp/wh/orders": ("file", "/tmp/wh/orders"),
+        "file:///tmp/wh/orders": ("file", "/tmp/wh/orders"),
+        "gs://lake/wh/orders": ("gs://lake", "wh/orders"),
+    }.items():
+        report = RunReport("copy", "r1", "done", 0, 1, tables=(replace(ORDERS, location=location),))
+        assert names(extracted(ICEBERG, report)["outputs"]) == [expected]
+
+
+@pytest.mark.parametrize("changed", [{"evolve-schema-enabled": "false"}, {"schema-case-insensitive": "true"}])
+def test_columns_of_a_lake_that_may_not_be_the_fields_of_the_value_are_not_told(changed: dict[str, str]) -> None:
+    config = {**ICEBERG, **{f"iceberg.tables.{key}": value for key, value in changed.items()}}
+    (table,) = extracted(config, RunReport("copy", "r1", "done", 0, 1, tables=(ORDERS,)))["outputs"]
+    assert {"schema", "columnLineage"}.isdisjoint(table["facets"])
 
 
 @pytest.mark.parametrize(

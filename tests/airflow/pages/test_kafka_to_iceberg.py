@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -49,18 +50,20 @@ def test_lake_dag_appends_every_record_once(
     lake = {"conn_type": "generic", "extra": {"uri": where["uri"], "warehouse": where["warehouse"]}}
     monkeypatch.setenv("AIRFLOW_CONN_LAKE_DEFAULT", json.dumps(lake))
 
-    states = []
+    states, events = [], []
     for _ in range(2):
         dag = load_dag((PROJECT / "dags/kafka_to_iceberg.py").read_text())
         task = dag.get_task("append_orders")
         task.retries = 0  # a failure shall show at once
-        states.append(dag.test(logical_date=None).state)
+        run = dag.test(logical_date=None)
+        states.append(run.state)
+        events += asset_events(run)
         without_spark()  # the second run finds nothing
     path.unlink()
 
     assert states == ["success", "success"]
     page = (PROJECT / "docs/how-to/fill-a-lake-table.md").read_text()
-    (code,) = re.findall(r"   ```python\n(.*?)   ```", page, re.DOTALL)
+    (code,) = re.findall(r"^   ```python\n(.*?)^   ```", page, re.DOTALL | re.MULTILINE)
     names: dict[str, Any] = {"catalog": load_catalog("iceberg", **where)}
     exec(textwrap.dedent(code), names)
     found = sorted(names["orders"]["amount"].to_pylist())
@@ -72,3 +75,27 @@ def test_lake_dag_appends_every_record_once(
     assert len(table.metadata.snapshots) == 1
     assert len({task.file.partition[0] for task in table.scan().plan_files()}) == 3
     assert [asset.uri for asset in task.outlets] == ["iceberg://iceberg/sales.orders"]
+
+    (snapshot,) = table.metadata.snapshots
+    told = events[0].extra["snapshots"]
+    assert [(one["snapshot_id"], one["branch"], one["records"]) for one in told] == [
+        (str(snapshot.snapshot_id), "main", len(ORDERS))
+    ]
+    assert told[0]["offsets"] == {f"{topic}-{p}": [0, len(ORDERS) // 2] for p in range(2)}
+    assert events[1].extra["snapshots"] == []
+    table.append(table.scan().to_arrow())  # Of somebody else, after the run.
+    (consumer,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    total = load_dag(consumer.replace('"type": "rest"', '"type": "sql"')).get_task("total").python_callable
+    amounts = sum(order["amount"] for order in ORDERS)
+    repeated = {"asset": [*events, events[0]]}
+    assert (total(repeated), total({"asset": events[1:]})) == (amounts, 0)
+
+
+def asset_events(run: Any) -> list[Any]:
+    """The events that a DAG run has sent, oldest first."""
+    from airflow.models.asset import AssetEvent
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        found = session.query(AssetEvent).filter_by(source_run_id=run.run_id).order_by(AssetEvent.id)
+        return [SimpleNamespace(extra=dict(event.extra)) for event in found]

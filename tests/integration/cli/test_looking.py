@@ -149,6 +149,28 @@ def test_lint_warns_of_small_files_unknown_keys_and_records_that_kafka_deletes(
     assert (wrong.exit_code, "✗ flush.size (error)" in wrong.out) == (2, True)
 
 
+def test_lint_warns_of_tables_of_a_lake_that_get_small_files_and_grow(
+    over_kafka, connector_file, unique_name, tmp_path, make_topic
+):
+    sink = {
+        "connector_class": "IcebergSinkConnector",
+        "topics": make_topic(3),
+        "iceberg_tables": "sales.orders",
+        "iceberg_tables_auto-create-enabled": "true",
+        "iceberg_tables_default-partition-by": "bucket(customer, 64)",
+        "iceberg_catalog_type": "sql",
+        "iceberg_catalog_uri": f"sqlite:///{tmp_path}/catalog.db",
+    }
+    linted = over_kafka("lint", connector_file(unique_name, **sink), "--json")
+    (advices,) = linted.result["connectors"].values()
+    assert linted.exit_code == 1
+    assert [(advice["level"], advice["about"]) for advice in advices if advice["level"] != "note"] == [
+        ("warning", "iceberg.tables.default-partition-by"),
+        ("warning", "iceberg.tables.auto-create-props.write.metadata.delete-after-commit.enabled"),
+    ]
+    assert "192 files" in advices[-2]["found"]
+
+
 def run_of(files, size_bytes, records):
     return {"files": files, "size_bytes": size_bytes, "records": records, "started_ms": 0, "ended_ms": 3_600_000}
 

@@ -346,7 +346,7 @@ class ModelConfig:
     most_letters: int = 0
 
     name, store_name = "sink", BUCKET
-    counted_role = "value"
+    counted_role, table_commits = "value", staticmethod(lambda run: ())
     guarantee = EXACTLY_ONCE
     max_failed_records = None
     dead_letter_topic = ""

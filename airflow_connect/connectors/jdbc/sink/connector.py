@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.sink import Delivery, SinkConnector, TopicChange
+from airflow_connect.api.cluster_facts import TopicChange
+from airflow_connect.api.sink import Delivery, SinkConnector
 from airflow_connect.api.sink_state import PlannedState, StateAfter
 from airflow_connect.connectors.jdbc.sink import keys
 from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig

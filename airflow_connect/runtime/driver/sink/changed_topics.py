@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from airflow_connect.api.cluster_facts import TopicChange
 from airflow_connect.api.offsets import is_other_topic
-from airflow_connect.api.sink import TopicChange
 
 if TYPE_CHECKING:
     from airflow_connect.planning.planner import LogState, Memory

@@ -47,10 +47,10 @@ from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
 from airflow_connect.runtime.driver.sink.lost_files import LostFiles
 from airflow_connect.runtime.driver.sink.run_documents import (
     RunDocuments,
-    airflow_task,
+    announcing,
+    beginning,
     planned_run,
     published_run,
-    unannounced,
 )
 from airflow_connect.runtime.driver.sink.run_state import SinkRunState
 from airflow_connect.runtime.driver.sink.set_back import earlier_offsets, facts_of, naming, set_back
@@ -165,7 +165,7 @@ class SinkRun(RunInProgress):
 
     def _recover(self, kafka: SinkSession, view: JournalView) -> SinkRunState:
         known = view.state or ConnectorState(self._config.name, "", CLOSED, 0)
-        state = SinkRunState(known, complete=unannounced(known, self._config.spec.origin))
+        state = beginning(known, self._config.spec.origin)
         if view.manifest is not None:  # Invariant 6: never plan while a manifest is open.
             with self._phase("recover"), finishing(is_resumable=True):
                 state = self._roll_forward(kafka, state, earlier.completed(view.manifest, known))
@@ -200,7 +200,8 @@ class SinkRun(RunInProgress):
         for note in found:
             self._warn(note)
         notes = (*notes, *found)
-        report = self._report(DONE, replace(state, complete=manifest.complete), manifest, notes=notes)
+        own = self._announcing(replace(state, complete=(), tables=()), manifest)
+        report = self._report(DONE, own, manifest, notes=notes)
         report = replace(report, run_id=manifest.run_id)
         state = self._announcing(state, manifest)
         commits.commit(manifest, kafka.journal, letters.records, report.to_json(), state.connector, gone)
@@ -446,11 +447,8 @@ class SinkRun(RunInProgress):
         return letters_of(manifest, limits, now_ms(), is_published=is_published)
 
     def _announcing(self, state: SinkRunState, manifest: Manifest) -> SinkRunState:
-        """The state with what this run announces by committing `manifest`, recovered manifests included."""
-        complete = state.complete + manifest.complete
-        task = airflow_task(self._config.spec.origin)
-        announcing = replace(state.connector, announced=complete if task else (), announced_to=task)
-        return replace(state, connector=announcing, complete=complete)
+        seen = published_run(manifest, state.connector.kept)
+        return announcing(state, seen, self._staged.store_of(manifest)[0], self._config.spec.origin)
 
     # --- parts ---------------------------------------------------------------------------------------------------
 
@@ -487,4 +485,5 @@ class SinkRun(RunInProgress):
             origin=dict(self._config.spec.origin),
             detail=RunDetail.of(reports, self._config.dead_letter_topic),
             lag=lag_after(state.lag, manifest, reports),
+            tables=state.tables,
         )

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.sink_state import CopiedRun, PlannedRun, PlannedState, StateAfter
 from airflow_connect.documents.run import PublishedRun
+from airflow_connect.documents.run_tables import distinct
 from airflow_connect.exactly_once.parts import in_order
+from airflow_connect.runtime.driver.sink.run_state import SinkRunState
 
 if TYPE_CHECKING:
     from airflow_connect.documents.run import Plan, TaskReport
@@ -26,10 +28,31 @@ def airflow_task(origin: Mapping[str, str]) -> dict[str, str]:
     return {name: origin[name] for name in _TASK if name in origin}
 
 
-def unannounced(state: ConnectorState, origin: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:
-    """What an earlier attempt of this Airflow task completed before it ended; it is announced again."""
+def beginning(known: ConnectorState, origin: Mapping[str, str]) -> SinkRunState:
+    """The state of a run that begins: what an earlier attempt of its Airflow task announced is announced again."""
     task = airflow_task(origin)
-    return state.announced if task and task == dict(state.announced_to) else ()
+    if not task or task != dict(known.announced_to):
+        return SinkRunState(known)
+    return SinkRunState(known, complete=known.announced, tables=known.announced_tables)
+
+
+def announcing(state: SinkRunState, seen: PublishedRun, sink: StartedSink, origin: Mapping[str, str]) -> SinkRunState:
+    """The state with what a run announces by committing a manifest, recovered manifests included.
+
+    Args:
+        state: of the run.
+        seen: the files of the manifest.
+        sink: the connector of the manifest.
+        origin: who started the run.
+    """
+    complete = state.complete + tuple(seen.complete)
+    tables = distinct((*state.tables, *sink.table_commits(seen)))
+    task = airflow_task(origin)
+    announced = (
+        {"announced": complete, "announced_tables": tables} if task else {"announced": (), "announced_tables": ()}
+    )
+    connector = replace(state.connector, announced_to=task, **announced)
+    return replace(state, connector=connector, complete=complete, tables=tables)
 
 
 def planned_run(state: ConnectorState, plan: Plan, positions: Positions) -> PlannedRun:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.publishing import LeftoverPattern
     from airflow_connect.documents.run_lag import RunLag
+    from airflow_connect.documents.run_tables import TableCommit
     from airflow_connect.exactly_once.manifest import Manifest
     from airflow_connect.exactly_once.state import ConnectorState
 
@@ -25,6 +26,7 @@ class SinkRunState:
         resweep: leftovers that later runs must sweep again.
         is_stale: the journal's record must be replaced, even if there is nothing to copy.
         complete: documents of what this run announces as complete.
+        tables: snapshots of tables that this run tells of.
         recovered: the manifest of an earlier run that this run has published and committed; None: there was none.
         lag: as the plan found it; None: there is no plan yet.
         must_sweep: this run has staged files that its manifest does not name.
@@ -35,6 +37,7 @@ class SinkRunState:
     resweep: tuple[LeftoverPattern, ...] = ()
     is_stale: bool = False
     complete: tuple[Mapping[str, Any], ...] = ()
+    tables: tuple[TableCommit, ...] = ()
     recovered: Manifest | None = None
     lag: RunLag | None = None
     must_sweep: bool = False

@@ -7,11 +7,13 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.cluster_facts import TopicChange
 from airflow_connect.api.publishing import LeftoverPattern
-from airflow_connect.api.sink import SinkConnector, Splitting, StagingSinkConnector, TopicChange
+from airflow_connect.api.sink import SinkConnector, Splitting, StagingSinkConnector
 from airflow_connect.api.sink_state import PlannedState, StateAfter
 from airflow_connect.config.keys import sink as keys
 from airflow_connect.counting import plural
+from airflow_connect.documents.run_tables import kept_in_report, notes_on_left_out
 from airflow_connect.errors import TaskFailedError
 from airflow_connect.runtime.driver.checks.sinks import overrides
 from airflow_connect.runtime.driver.sink.publishers import NoPublisher, SinkPublisher
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.sink_state import CopiedRun, PlannedRun
     from airflow_connect.api.staging import StagedFile
     from airflow_connect.documents.run import PublishedRun
+    from airflow_connect.documents.run_tables import TableCommit
 
 NOTHING_STAGED = r"(?!)"
 """Pattern of a sink that does not stage."""
@@ -212,9 +215,20 @@ class StartedSink(Started):
 
     def published(self, run: PublishedRun, publisher: Publisher) -> tuple[str, ...]:
         """What follows publishing; returns notes for the report."""
+        left_out = notes_on_left_out(self._table_commits(run))
         if not isinstance(publisher, SinkPublisher) or not self._overrides("published"):
+            return left_out
+        notes = self.call("published", lambda connector: tuple(connector.published(run, publisher.opened()) or ()))
+        return (*notes, *left_out)
+
+    def table_commits(self, run: PublishedRun) -> tuple[TableCommit, ...]:
+        """The snapshots that a run has added to tables, as far as its report keeps them."""
+        return kept_in_report(self._table_commits(run))
+
+    def _table_commits(self, run: PublishedRun) -> tuple[TableCommit, ...]:
+        if not self._stages or not self._overrides("table_commits"):
             return ()
-        return self.call("published", lambda connector: tuple(connector.published(run, publisher.opened()) or ()))
+        return self.call("table_commits", lambda connector: tuple(connector.table_commits(run)))
 
     def _overrides(self, method: str) -> bool:
         base = StagingSinkConnector if self._stages else SinkConnector

@@ -19,6 +19,7 @@ from airflow_connect.ui.pages.views.hiding import knows_class, shown_config
 from airflow_connect.ui.pages.views.listing import badge
 from airflow_connect.ui.pages.views.of_dags import last_task, may_change
 from airflow_connect.ui.pages.views.running import running_of
+from airflow_connect.ui.pages.views.tables import table_rows
 from airflow_connect.ui.web.access import Right
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from airflow_connect.ui.pages.asking import Config
     from airflow_connect.ui.web.dag_tasks import DagTask
 
-MOST_PARTITIONS = 100
+MOST_PARTITIONS, MOST_TABLES = 100, 100
 MOST_GAPS = 3
 """That are named."""
 
@@ -52,6 +53,8 @@ def page(call: Call) -> str:
         state=badge(connector.state),
         positions=[(position, _meter(position, longest[0].lag)) for position in longest],
         covered=covered_rows(connector)[:MOST_PARTITIONS],
+        tables=table_rows(connector.runs),
+        most_tables=MOST_TABLES,
         past=history.past_of(
             replace(connector, oldest_ms=oldest_ms),
             now_ms,

@@ -12,6 +12,7 @@ from airflow_connect.ui.pages.calls import Call, connector_of
 from airflow_connect.ui.pages.charts import Span, spans
 from airflow_connect.ui.pages.rendering import duration, rate, render
 from airflow_connect.ui.pages.views.running import EVERY_S, Running, running_of
+from airflow_connect.ui.pages.views.tables import in_table
 
 if TYPE_CHECKING:
     from airflow_connect.ui.overview.details import FullRun
@@ -23,6 +24,8 @@ PHASES = {
     "publish": "Make the files visible", "commit": "Commit the offsets",
 }  # fmt: skip
 REST, WHAT_RESTS = "other", "Reading the configuration, Spark's start, and the commit, which stores this report"
+MOST_NOTES = 6
+"""That are shown at once; the others after a click."""
 SKEW = 2.0
 """A task is called slow if it takes this many times as long as the median."""
 
@@ -54,6 +57,9 @@ def page(call: Call) -> str | tuple[int, str]:
         every=EVERY_S if is_missing and is_asked else _every(full, running),
         phases=_phases(run),
         tasks=_tasks(detail),
+        most_notes=MOST_NOTES,
+        in_table=in_table,
+        of_others=run is not None and any(table.run_id != run.run_id for table in run.tables),
         skew=skew_of(detail),
     )
     return (404, html) if is_missing and not is_asked else html

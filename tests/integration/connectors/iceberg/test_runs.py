@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from airflow_connect.devstack.kafka import KafkaBroker
 from tests.support.copies.iceberg import IcebergSink, iceberg_sink
@@ -72,3 +73,46 @@ def test_table_that_was_dropped_rolled_back_or_set_back_is_named_once(
     fill(sink, produce, 50, 60)
     assert notes() == []
     assert sorted(row["n"] for row in sink.rows()) == list(range(40, 60))
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_old_metadata_of_a_table_in_a_database_is_deleted_if_the_table_says_so(
+    sink: IcebergSink, produce: TopicProducer, is_deleted: bool
+) -> None:
+    properties = {"previous-versions-max": "2", "delete-after-commit.enabled": str(is_deleted).lower()}
+    prefix = "iceberg_tables_auto-create-props_write_metadata_"
+    config = {f"{prefix}{key.replace('.', '_')}": value for key, value in properties.items()}
+    runs = 5
+    for run in range(runs):
+        fill(sink, produce, run * 10, run * 10 + 10)
+        sink.run(**config)
+
+    table = sink.table()
+    assert table is not None
+    there = {path.name for path in Path(sink.bucket).rglob("*.metadata.json")}
+    known = {Path(entry.metadata_file).name for entry in table.metadata.metadata_log}
+    current = {Path(table.metadata_location).name}
+    assert len(known) == 2
+    if is_deleted:
+        assert there == known | current
+    else:
+        assert len(there) > runs
+    assert len(sink.rows()) == runs * 10
+
+
+def test_old_metadata_that_cannot_be_deleted_is_a_warning_and_the_commit_holds(
+    sink: IcebergSink, produce: TopicProducer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    prefix = "iceberg.tables.auto-create-props.write.metadata."
+    sink.config |= {f"{prefix}previous-versions-max": "1", f"{prefix}delete-after-commit.enabled": "true"}
+
+    def refuse(self: object, location: object) -> None:
+        raise PermissionError(f"{location} is locked")
+
+    monkeypatch.setattr(PyArrowFileIO, "delete", refuse)
+    for run in range(3):
+        fill(sink, produce, run * 10, run * 10 + 10)
+        assert sink.run().status == "done"
+    assert f"of table {sink.table_name} could not be deleted" in caplog.text
+    assert "is locked" in caplog.text
+    assert len(sink.rows()) == 30

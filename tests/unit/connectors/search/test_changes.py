@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_connect.api.cluster_facts import TopicChange
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.api.sink import TopicChange
 from airflow_connect.connectors.search.connector import ElasticsearchSinkConnector
 from airflow_connect.planning.planner import LogState, Memory
 from airflow_connect.runtime.driver.sink.changed_topics import changed_topics

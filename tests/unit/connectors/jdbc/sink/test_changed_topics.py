@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_connect.api.sink import TopicChange
+from airflow_connect.api.cluster_facts import TopicChange
 from airflow_connect.connectors.jdbc.sink.connector import JdbcSinkConnector
 
 BASE = {"name": "n", "connector.class": "JdbcSink", "topics": "t", "connection.url": "jdbc:sqlite:/tmp/x.db"}
