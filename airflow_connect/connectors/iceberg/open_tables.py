@@ -6,7 +6,13 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.connectors.iceberg.catalogs import close_catalog, translate, translated
+from airflow_connect.connectors.iceberg.catalogs import (
+    check_properties,
+    close_catalog,
+    created_with,
+    translate,
+    translated,
+)
 from airflow_connect.connectors.iceberg.columns import Projection, check_required
 from airflow_connect.connectors.iceberg.data_files import DataFile, FileOptions, Place
 from airflow_connect.connectors.iceberg.field_names import FieldNames
@@ -48,6 +54,7 @@ def load_table(catalog: Catalog, name: str) -> Table:
     """
     with translated(f"loading table {name}"):
         table = catalog.load_table(name)
+    check_properties(catalog, name, table.properties)
     if table.metadata.format_version != FORMAT_VERSION:
         raise IcebergError(
             f"Table {name} has format version {table.metadata.format_version}. This sink writes tables of version"
@@ -286,7 +293,8 @@ class OpenTables:
 
     def _created(self, name: str, schema: Schema, *, is_inferred: bool) -> Table:
         made = new_schema(name, schema, self._config, is_inferred=is_inferred)
-        properties = dict(self._config.create_properties)
+        properties = {**created_with(self._catalog), **self._config.create_properties}
+        check_properties(self._catalog, name, properties)
         if properties.setdefault("format-version", str(FORMAT_VERSION)) != str(FORMAT_VERSION):
             raise IcebergError(
                 f"Tables of format version {properties['format-version']} are not written.",

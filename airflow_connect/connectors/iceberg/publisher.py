@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.staging import LeftOver, Outcome, StagedFile
 from airflow_connect.connectors.iceberg import snapshots
-from airflow_connect.connectors.iceberg.catalogs import close_catalog, translate, translated
+from airflow_connect.connectors.iceberg.catalogs import check_commits, close_catalog, translate, translated
 from airflow_connect.connectors.iceberg.chain import PREFIX, Chain, property_name, snapshot_id
 from airflow_connect.connectors.iceberg.old_metadata import delete_old_metadata
 from airflow_connect.connectors.iceberg.open_tables import load_table
@@ -73,6 +73,7 @@ class IcebergPublisher:
         Raises:
             ConnectError: what is wrong.
         """
+        check_commits(self._catalog, self._config.tables)
         for name in self._config.tables:
             table = self.table(name)
             if table is None:

@@ -72,7 +72,7 @@ def test_class_of_ones_own_is_passed_on() -> None:
 @pytest.mark.parametrize(
     ("catalog", "key"),
     [
-        ({"type": "hive", "uri": "thrift://h"}, "iceberg.catalog.type"),
+        ({"type": "hadoop", "uri": "file:///h"}, "iceberg.catalog.type"),
         ({"type": "hadoop", "warehouse": "/w"}, "iceberg.catalog.type"),
         ({"uri": "http://h"}, "iceberg.catalog.type"),
         ({"type": "rest"}, "iceberg.catalog.uri"),

@@ -1,0 +1,210 @@
+"""A Hive metastore as a catalog, with its compare-and-set instead of its locks.
+
+pyiceberg 0.12 takes a lock of the metastore, does not keep it alive, and then writes without a condition: a writer that
+was frozen until its lock had ended overwrites another's commit, and a dead one leaves its lock. Here each commit names
+the metadata file that it replaces, and the metastore compares (HIVE-26882, in 2.3.10, 3.1.4 and 4.0). Java's writers
+do the same for tables with `engine.hive.lock-enabled=false` (Iceberg's documentation, "Hadoop configuration"); a writer
+that takes locks does not compare, so tables without this property are refused.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+from airflow_connect.errors import IcebergError, UnavailableError, missing_package
+
+try:
+    from hive_metastore.ThriftHiveMetastore import Client
+    from hive_metastore.ttypes import (
+        EnvironmentContext,
+        FieldSchema,
+        LockResponse,
+        LockState,
+        MetaException,
+        NoSuchObjectException,
+        SerDeInfo,
+        StorageDescriptor,
+    )
+    from hive_metastore.ttypes import Table as HiveTable
+    from pyiceberg.catalog.hive import (
+        HIVE_KERBEROS_AUTH,
+        HIVE_KERBEROS_AUTH_DEFAULT,
+        HIVE_KERBEROS_SERVICE_NAME,
+        HIVE_KERBEROS_SERVICE_NAME_DEFAULT,
+        HiveCatalog,
+    )
+    from pyiceberg.exceptions import CommitFailedException
+    from pyiceberg.utils.properties import property_as_bool
+    from thrift.protocol import TBinaryProtocol
+    from thrift.Thrift import TException
+    from thrift.transport import TSocket, TTransport
+except ImportError as error:
+    raise missing_package(
+        "thrift", "iceberg", purpose="The Hive catalog of the Iceberg sink", where="where the driver and executors run"
+    ) from error
+
+LOCKS = "engine.hive.lock-enabled"
+"""Property of a table: "false" if its writers compare and set."""
+TIMEOUT_MS = 60_000
+_PREVIOUS, _LOCATION = "previous_metadata_location", "metadata_location"
+_EXPECTED_KEY, _EXPECTED = "expected_parameter_key", "expected_parameter_value"
+_CHANGED = "The table has been modified"
+"""In what the metastore says if the condition does not hold (`HiveAlterHandler`)."""
+
+
+class CompareAndSetCatalog(HiveCatalog):
+    """A catalog whose commits the metastore refuses if another one was faster. Threads may share it.
+
+    Attributes:
+        created_with: properties of each table that is created.
+    """
+
+    created_with: ClassVar[Mapping[str, str]] = {LOCKS: "false"}
+
+    @property
+    def _client(self) -> Any:
+        return _Connection(self.properties)
+
+    @_client.setter
+    def _client(self, value: Any) -> None:
+        """The library keeps one connection for all threads; here each use opens its own."""
+
+    @staticmethod
+    def check_properties(name: str, properties: Mapping[str, str]) -> None:
+        """Refuse a table whose writers take locks.
+
+        Raises:
+            IcebergError: says what to do.
+        """
+        if properties.get(LOCKS, "true").lower() != "false":
+            raise IcebergError(
+                f"Writers of table {name} take locks of the Hive metastore: one that is late overwrites what others"
+                " have committed.",
+                code="iceberg.hive_locks",
+                suggestion=f"Set the property {LOCKS}=false of the table, once all its writers use Iceberg 1.3 or"
+                " newer.",
+            )
+
+    def check_compare_and_set(self, namespace: str) -> None:
+        """Try on a table of its own whether the metastore compares, and remove it.
+
+        Raises:
+            IcebergError: it does not, so that commits could overwrite others.
+            Exception: of thrift, or of the metastore.
+        """
+        name = f"airflow_connect_probe_{uuid.uuid4().hex}"
+        with self._client as client:
+            client.create_table(_probe(namespace, name))
+            try:
+                changed = _probe(namespace, name)
+                changed.parameters = {**changed.parameters, _LOCATION: "changed", _PREVIOUS: "not there"}
+                client.alter_table_with_environment_context(namespace, name, changed, EnvironmentContext({}))
+            except CommitFailedException:
+                return
+            finally:
+                client.drop_table(namespace, name, False)
+        raise IcebergError(
+            "The Hive metastore does not compare the table with what a commit expects, so commits could overwrite each"
+            " other.",
+            code="iceberg.hive_metastore",
+            suggestion="Use a metastore of version 2.3.10, 3.1.4, 4.0 or newer (HIVE-26882), or another catalog.",
+        )
+
+
+def _probe(namespace: str, name: str) -> Any:
+    """A view: the metastore makes no folder for it."""
+    columns = [FieldSchema(name="n", type="int", comment="")]
+    return HiveTable(
+        dbName=namespace, tableName=name, owner="", tableType="VIRTUAL_VIEW", partitionKeys=[],
+        sd=StorageDescriptor(cols=columns, serdeInfo=SerDeInfo(parameters={}), parameters={}),
+        viewOriginalText="select 1 n", viewExpandedText="select 1 n", parameters={_LOCATION: "first"},
+    )  # fmt: skip
+
+
+class _Connection:
+    """A connection to the first metastore that answers, for one `with`.
+
+    No generator: exceptions of thrift are immutable, and a generator sets their traceback.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self._properties = properties
+        self._transport: Any = None
+
+    def __enter__(self) -> _Comparing:
+        """Connect.
+
+        Raises:
+            UnavailableError: no metastore answers.
+        """
+        errors = []
+        for address in self._properties["uri"].split(","):
+            self._transport = _transport(address.strip(), self._properties)
+            try:
+                self._transport.open()
+            except TException as error:
+                errors.append(f"{address.strip()}: {error}")
+                continue
+            client = Client(TBinaryProtocol.TBinaryProtocol(self._transport))
+            if self._properties.get("ugi"):
+                client.set_ugi(*self._properties["ugi"].split(":"))
+            return _Comparing(client)
+        raise UnavailableError(
+            f"No Hive metastore answers: {'; '.join(errors)[:500]}.",
+            code="iceberg.unavailable",
+            suggestion="A later run tries again. Check iceberg.catalog.uri, and the health of the server.",
+        )
+
+    def __exit__(self, *_: object) -> None:
+        """Disconnect."""
+        self._transport.close()
+
+
+def _transport(address: str, properties: Mapping[str, str]) -> Any:
+    parts = urlsplit(address)
+    socket = TSocket.TSocket(parts.hostname, parts.port or 9083)
+    socket.setTimeout(TIMEOUT_MS)
+    if not property_as_bool(dict(properties), HIVE_KERBEROS_AUTH, HIVE_KERBEROS_AUTH_DEFAULT):
+        return TTransport.TBufferedTransport(socket)
+    service = properties.get(HIVE_KERBEROS_SERVICE_NAME, HIVE_KERBEROS_SERVICE_NAME_DEFAULT)
+    return TTransport.TSaslClientTransport(socket, host=parts.hostname, service=service)
+
+
+class _Comparing:
+    """A client of the metastore that takes no locks, and changes tables only if they are as expected."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else as it is."""
+        return getattr(self._client, name)
+
+    def lock(self, request: Any) -> Any:
+        """Take none."""
+        return LockResponse(lockid=0, state=LockState.ACQUIRED)
+
+    def unlock(self, request: Any) -> None:
+        """There is none."""
+
+    def alter_table_with_environment_context(
+        self, dbname: str, tbl_name: str, new_tbl: Any, environment_context: Any
+    ) -> None:
+        """Change a table if it still has the metadata that the change is made from.
+
+        Raises:
+            CommitFailedException: it has others.
+        """
+        expected = {_EXPECTED_KEY: _LOCATION, _EXPECTED: new_tbl.parameters[_PREVIOUS]}
+        environment_context.properties = {**(environment_context.properties or {}), **expected}
+        try:
+            self._client.alter_table_with_environment_context(dbname, tbl_name, new_tbl, environment_context)
+        except MetaException as error:
+            if _CHANGED in str(error.message):
+                raise CommitFailedException(f"{dbname}.{tbl_name} was changed by another writer") from error
+            raise
+        except NoSuchObjectException as error:
+            raise CommitFailedException(f"{dbname}.{tbl_name} does not exist any more") from error
