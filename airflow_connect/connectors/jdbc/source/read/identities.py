@@ -47,7 +47,7 @@ SELECT DISTINCT ON (a.attname) a.attname, found.seq FROM pg_catalog.pg_attribute
     AND d.refobjsubid = of_parent.attnum AND d.classid = 'pg_catalog.pg_class'::regclass AND d.deptype = 'i'
   WHERE a.attidentity <> ''
 ) found ON true JOIN pg_catalog.pg_class s ON s.oid = found.seq AND s.relkind = 'S'
-WHERE a.attrelid = {table} AND a.attnum > 0 ORDER BY a.attname, found.place
+WHERE a.attrelid = {table} AND a.attnum > 0 AND (a.atthasdef OR a.attidentity <> '') ORDER BY a.attname, found.place
 """
 """The sequence that numbers a column: that of its default, or its own, or, in a partition, that of the whole table."""
 _PG_TABLES = f"""
