@@ -255,11 +255,14 @@ def json_values(stream: io.BufferedReader, *, has_schemas: bool) -> Iterator[Val
 
     Lines that are one document each, none of them `null`, are columns if they have no schemas.
     """
-    converter = JsonConverter()
-    # Strict: without it a number that has no place in its type becomes another one, as in Kafka Connect.
-    converter.configure({"schemas.enable": str(has_schemas).lower(), "strict.types": "true"})
+    converters: list[JsonConverter] = []  # Made when it is needed: most files are small, and in columns.
 
     def rows(found: Iterator[bytes]) -> Iterator[tuple[Schema | None, Any, int]]:
+        if not converters:
+            converters.append(JsonConverter())
+            # Strict: without it a number that has no place in its type becomes another one, as in Kafka Connect.
+            converters[0].configure({"schemas.enable": str(has_schemas).lower(), "strict.types": "true"})
+        converter = converters[0]
         for document in found:
             read = converter.to_connect("", document)
             yield read.schema, read.value, len(document)

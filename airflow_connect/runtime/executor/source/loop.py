@@ -116,7 +116,10 @@ class SourceLoop:
         self._parts = parts
         self._rules = rules
         self._calls_commit_record = type(task).commit_record is not SourceTask.commit_record
+        # Asked once: a protocol is compared method by method, which a poll of a small batch would notice.
         self._checks = isinstance(task, CheckingSourceTask)
+        self._joining = task if isinstance(task, JoiningSourceTask) else None
+        self._columnar = task if isinstance(task, ColumnarSourceTask) else None
         in_columns = rules.columnar and not self._calls_commit_record and not rules.skips_refused
         self._columns = SourceColumnConverter(parts.converter) if in_columns else None
         self._acknowledged: list[tuple[SourceRecord, RecordMetadata | None]] = []
@@ -183,8 +186,8 @@ class SourceLoop:
 
     def _poll_and_send(self) -> bool:
         task = self._task
-        if self._columns is not None and isinstance(task, ColumnarSourceTask):
-            columns: SourceColumns | None = self._repeated("poll_columns", task.poll_columns)
+        if self._columns is not None and self._columnar is not None:
+            columns: SourceColumns | None = self._repeated("poll_columns", self._columnar.poll_columns)
             if columns is not None:
                 self._take_columns(columns)
                 return True
@@ -319,8 +322,8 @@ class SourceLoop:
         """Whether a transaction ends here that the task itself does not end."""
         if self._rules.boundary == source_keys.INTERVAL:
             return time.monotonic() - self._stored_at >= self._rules.interval_s
-        task = self._task
-        return not isinstance(task, JoiningSourceTask) or not self.call("continues_batch", task.continues_batch)
+        task = self._joining
+        return task is None or not self.call("continues_batch", task.continues_batch)
 
     def _end(self) -> None:
         """End the last transaction. If the task itself ends transactions, an open one is not committed."""
