@@ -124,6 +124,7 @@ def get_provider_info() -> dict[str, Any]:
                     "airflow_connect.operators.offsets",
                     "airflow_connect.operators.replay",
                     "airflow_connect.operators.restore",
+                    "airflow_connect.operators.table_maintenance",
                     "airflow_connect.operators.task_group",
                 ],
             },

@@ -15,7 +15,7 @@ from airflow_connect.cli.commands import dlq, driver_service, mirror, plan, rest
 from airflow_connect.cli.control import connectors, loggers, migrate, offsets, plugins, tasks, topics
 from airflow_connect.cli.demo import command as demo
 from airflow_connect.cli.inputs import sentence
-from airflow_connect.cli.looking import doctor, files, inspect, lint, replay, runs, status
+from airflow_connect.cli.looking import doctor, expire_snapshots, files, inspect, lint, replay, runs, status
 from airflow_connect.cli.outcome import CommandOutcome, failed
 from airflow_connect.cli.private_streams import NoiseFilter, take_streams
 from airflow_connect.cli.showing import show
@@ -27,7 +27,7 @@ COMMANDS: tuple[ModuleType, ...] = (
     *(standalone, worker, mirror, plan, validate),
     *(connectors, offsets, tasks, topics, plugins, loggers),
     *(status, runs, files, inspect, lint, doctor),
-    *(replay, dlq, restore, migrate),
+    *(replay, dlq, restore, migrate, expire_snapshots),
     *(driver_service, demo),
 )
 DESCRIPTION = "Kafka Connect's connectors as bounded, exactly-once runs."

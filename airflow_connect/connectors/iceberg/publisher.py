@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
 
+    from airflow_connect.connectors.iceberg.maintenance import Keeping, TableExpiry
     from airflow_connect.connectors.iceberg.tables import IcebergConfig
 
 COMMIT = "commit"
@@ -319,6 +320,32 @@ class IcebergPublisher:
             if error.code == "iceberg.no_table":
                 return None
             raise
+
+    # --- maintenance ----------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def snapshots_of(files: Sequence[StagedFile]) -> set[int]:
+        """Ids of the snapshots that a manifest names."""
+        return {commit_of(name, own)["snapshot"] for name, own in by_table(files).items()}
+
+    def expire(self, keeping: Keeping, *, dry_run: bool) -> list[TableExpiry]:
+        """Expire snapshots of every table that exists; with dynamic tables, of those that this connector has filled.
+
+        Raises:
+            ConnectError: the catalog refuses, or does not answer. Tables before that one are done.
+        """
+        from airflow_connect.connectors.iceberg.maintenance import expire
+
+        names = sorted(".".join(table.name()) for table in self._filled() if table is not None)
+        return [expire(self._catalog, name, keeping, dry_run=dry_run) for name in names]
+
+    def _filled(self) -> Iterator[Table | None]:
+        if self._config.tables:
+            yield from map(self.table, self._config.tables)
+            return
+        for table in self._tables():
+            if table is not None and any(chain.runs for chain in self._chains(table).values()):
+                yield table
 
     def close(self) -> None:
         """Release the catalog's connections; idempotent."""

@@ -35,6 +35,7 @@ def test_lake_dag_appends_every_record_once(
     produce: TopicProducer,
     without_spark: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
+    xcom: Callable[..., Any],
 ) -> None:
     topic = make_topic(2)
     produce(topic, [(n % 2, str(n), json.dumps(order), 1_000 + n, []) for n, order in enumerate(ORDERS)])
@@ -59,7 +60,6 @@ def test_lake_dag_appends_every_record_once(
         states.append(run.state)
         events += asset_events(run)
         without_spark()  # the second run finds nothing
-    path.unlink()
 
     assert states == ["success", "success"]
     page = (PROJECT / "docs/how-to/fill-a-lake-table.md").read_text()
@@ -84,11 +84,28 @@ def test_lake_dag_appends_every_record_once(
     assert told[0]["offsets"] == {f"{topic}-{p}": [0, len(ORDERS) // 2] for p in range(2)}
     assert events[1].extra["snapshots"] == []
     table.append(table.scan().to_arrow())  # Of somebody else, after the run.
-    (consumer,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    consumer, maintenance = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     total = load_dag(consumer.replace('"type": "rest"', '"type": "sql"')).get_task("total").python_callable
     amounts = sum(order["amount"] for order in ORDERS)
     repeated = {"asset": [*events, events[0]]}
     assert (total(repeated), total({"asset": events[1:]})) == (amounts, 0)
+
+    for _ in range(3):  # The snapshot of the run stays, and so does all since then.
+        table.append(table.scan(limit=0).to_arrow().cast(table.schema().as_arrow()))
+    own = f"airflow-connect.{topic}-to-lake.main.published"
+    table.transaction().set_properties({own: '{"runs":[]}'}).commit_transaction()
+    found = []
+    for changed in ("dry_run=True", "dry_run=False"):
+        source = maintenance.replace("older_than=timedelta(days=7)", f"older_than=timedelta(0), {changed}")
+        dag = load_dag(source.replace("keep_last=10", "keep_last=2"))
+        run = dag.test(logical_date=None)
+        assert run.state == "success"
+        found.append(xcom(run, "expire"))
+    path.unlink()
+    numbers = {"snapshots": 5, "expired": 3, "young": 0, "needed": 2}
+    assert found == [{"expired": 3, "dry_run": is_dry, "tables": {"sales.orders": numbers}} for is_dry in (True, False)]
+    table.refresh()
+    assert len(table.metadata.snapshots) == 2
 
 
 def asset_events(run: Any) -> list[Any]:

@@ -22,6 +22,7 @@ from airflow_connect.runtime.engine.in_process import InProcessEngine
 from airflow_connect.runtime.spec import RunSpec
 from tests.integration.cli.conftest import SECRET
 from tests.support.command_line import run_command
+from tests.support.copies.iceberg import iceberg_sink
 from tests.support.processes.drivers import PROJECT
 from tests.support.processes.forked_worker import ForkedWorker
 from tests.support.servers.rest import worker_of
@@ -169,6 +170,32 @@ def test_lint_warns_of_tables_of_a_lake_that_get_small_files_and_grow(
         ("warning", "iceberg.tables.auto-create-props.write.metadata.delete-after-commit.enabled"),
     ]
     assert "192 files" in advices[-2]["found"]
+
+
+def test_expire_snapshots_shows_what_would_expire_and_what_runs_need(
+    over_kafka, connector_file, kafka, tmp_path, make_topic, produce
+):
+    sink = iceberg_sink(kafka, tmp_path, make_topic())
+    for number in range(2):
+        produce(sink.topic, [(0, None, json.dumps({"n": number}))])
+        assert sink.run().records == 1
+        table = sink.table()
+        table.append(table.scan(limit=0).to_arrow().cast(table.schema().as_arrow()))
+    config = {key.replace(".", "_"): value for key, value in sink.connector().items() if key != "name"}
+    file = connector_file(sink.name, **config)
+
+    def expired(*arguments):
+        done = over_kafka("expire-snapshots", file, "--json", *arguments)
+        assert done.exit_code == 0
+        (of_table,) = done.result["tables"]
+        return of_table["snapshots"], len(of_table["expired"]), of_table["young"], of_table["needed"]
+
+    assert expired() == (4, 0, 4, 0)
+    assert expired("--older-than", "0m", "--dry-run") == expired("--older-than", "0m") == (4, 1, 0, 3)
+    shown = over_kafka("expire-snapshots", file, "--older-than", "0m", "--keep-last", "3")
+    assert shown.out.split() == ["TABLE", "SNAPSHOTS", "EXPIRED", "YOUNG", "NEEDED", sink.table_name, *"3003"]
+    with pytest.raises(SystemExit, match="2"):
+        over_kafka("expire-snapshots", file, "--older-than", "a week")
 
 
 def run_of(files, size_bytes, records):
