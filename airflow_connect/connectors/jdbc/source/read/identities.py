@@ -30,8 +30,8 @@ FROM pg_catalog.pg_database WHERE datname = current_database()
 """
 _PG_SERVER = "SELECT system_identifier::text FROM pg_catalog.pg_control_system()"
 PG_SEQUENCES = """
-SELECT DISTINCT ON (a.attname) a.attname, found.seq FROM pg_catalog.pg_attribute a JOIN LATERAL (
-  SELECT 1 AS place, d.refobjid AS seq FROM pg_catalog.pg_attrdef f
+SELECT a.attname, found.seq FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL (SELECT s.oid AS seq FROM (
+  SELECT 1, d.refobjid FROM pg_catalog.pg_attrdef f
   JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_attrdef'::regclass AND d.objid = f.oid
     AND d.refclassid = 'pg_catalog.pg_class'::regclass
   WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum
@@ -46,8 +46,9 @@ SELECT DISTINCT ON (a.attname) a.attname, found.seq FROM pg_catalog.pg_attribute
   JOIN pg_catalog.pg_depend d ON d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = p.inhparent
     AND d.refobjsubid = of_parent.attnum AND d.classid = 'pg_catalog.pg_class'::regclass AND d.deptype = 'i'
   WHERE a.attidentity <> ''
-) found ON true JOIN pg_catalog.pg_class s ON s.oid = found.seq AND s.relkind = 'S'
-WHERE a.attrelid = {table} AND a.attnum > 0 AND (a.atthasdef OR a.attidentity <> '') ORDER BY a.attname, found.place
+) known (place, seq) JOIN pg_catalog.pg_class s ON s.oid = known.seq AND s.relkind = 'S'
+  ORDER BY known.place LIMIT 1) found
+WHERE a.attrelid = {table} AND a.attnum > 0 AND (a.atthasdef OR a.attidentity <> '')
 """
 """The sequence that numbers a column: that of its default, or its own, or, in a partition, that of the whole table."""
 _PG_TABLES = f"""
