@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_connect.connectors.iceberg.field_names import FieldNames, twin_fields
+from airflow_connect.connectors.iceberg.texts import text_writer, texts
 from airflow_connect.connectors.iceberg.types import field_id_of
 from airflow_connect.converters.time_of_day import LAST_MS, is_beyond
 from airflow_connect.errors import DataError
@@ -42,13 +43,17 @@ class Projection:
         dropped: paths of fields that the table does not have.
     """
 
-    def __init__(self, source: pa.Schema, target: pa.Schema, names: FieldNames | None = None) -> None:
+    def __init__(
+        self, source: pa.Schema, target: pa.Schema, names: FieldNames | None = None, *, is_inferred: bool = False
+    ) -> None:
         """Find the columns.
 
         Args:
             source: of the values.
             target: of the table, with the ids of its columns.
             names: by which fields find columns.
+            is_inferred: whether the schema of the values is a guess. Then numbers and structs do not become texts: a
+                whole number beside others is a double here, and a struct has the members of all.
 
         Raises:
             UnfitError: the type of a field does not fit that of its column, or a required column has no field.
@@ -56,6 +61,7 @@ class Projection:
         self.dropped: list[str] = []
         self.target = target
         self._names = names or FieldNames()
+        self._writes_texts = not is_inferred
         self._convert = self._struct(list(source), list(target), "")
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -114,6 +120,8 @@ class Projection:
         if pa.types.is_list(source) and pa.types.is_list(target):
             element = self._of(source.value_type, target.value_type, f"{path}.element")
             return lambda array: _list(array, target, _present(element, target.value_field, f"{path}.element"))
+        if self._writes_texts and pa.types.is_string(target) and (write := text_writer(source)) is not None:
+            return lambda array: texts(array, write)
         return _scalar(source, target, path)
 
     def _of_struct(self, source: Any, target: Any, path: str) -> Convert:

@@ -120,19 +120,24 @@ class OpenTable:
             del self.files[place]
         return finished
 
-    def projected(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Sequence[str]]:
+    def projected(self, batch: pa.RecordBatch, *, is_inferred: bool = False) -> tuple[pa.RecordBatch, Sequence[str]]:
         """The columns of the table for a batch of values, and the paths of fields that the table does not have.
+
+        Args:
+            batch: of values.
+            is_inferred: whether their schema was made from them.
 
         Raises:
             DataError: no value of this type fits.
             pa.ArrowInvalid: one of these values does not fit.
         """
-        projection = self._projections.get(batch.schema)
+        known = (batch.schema, is_inferred)
+        projection = self._projections.get(known)
         if projection is None:
             if len(self._projections) >= _SCHEMAS_KEPT:
                 self._projections.clear()
-            projection = Projection(batch.schema, self._columns, self._names)
-            self._projections[batch.schema] = projection
+            projection = Projection(batch.schema, self._columns, self._names, is_inferred=is_inferred)
+            self._projections[known] = projection
         made = projection(batch)
         check_required(made)
         return made, projection.dropped

@@ -184,7 +184,7 @@ class IcebergSinkTask(SinkTask):
             table = self._opened[1].of(part.table, one.schema, is_inferred=one.is_inferred)
             chosen = one.batch if part.rows is None else one.batch.take(part.rows)
             try:
-                made, dropped = table.projected(chosen)
+                made, dropped = table.projected(chosen, is_inferred=one.is_inferred)
             except pa.ArrowInvalid as error:
                 raise DataError(
                     f"A value does not fit table {table.name}: {error}.",

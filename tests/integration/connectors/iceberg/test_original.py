@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.types import LongType, NestedField, StringType
 
 from airflow_connect.devstack.kafka import KafkaBroker
 from tests.devstack.iceberg_rest import IcebergRest
@@ -54,6 +56,7 @@ VALUES = [
         "y.z": None},
     },
 ]  # fmt: skip
+MONEY = {"type": "bytes", "optional": True, "name": f"{DATA}.Decimal", "version": 1, "parameters": {"scale": "2"}}
 SCHEMA = {"type": "struct", "optional": False, "fields": FIELDS}
 
 
@@ -77,7 +80,12 @@ def tables(original: IcebergWorker, sink: IcebergSink, rows: int, **config: str)
     name, theirs_is = f"original-{sink.name}", f"{sink.table_name}_original"
     made = {**sink.connector(**config), "iceberg.tables": theirs_is}
     converters = {key: value for key, value in sink.worker().items() if "converter" in key}
-    own = {"iceberg.control.commit.interval-ms": "1000", "consumer.override.auto.offset.reset": "earliest"}
+    own = {
+        "tasks.max": "1",
+        "iceberg.control.commit.interval-ms": "1000",
+        "iceberg.control.commit.timeout-ms": "5000",
+        "consumer.override.auto.offset.reset": "earliest",
+    }
     original.rest.create(name, {**converters, **{key: made[key] for key in made if key != "name"}, **own})
     try:
         theirs = committed(sink, theirs_is, rows, lambda: original.rest.status(name))
@@ -133,3 +141,34 @@ def test_values_without_a_schema(original: IcebergWorker, sink: IcebergSink, pro
     # The original has fields in the order of a hash table.
     assert sorted(columns(ours)) == sorted(columns(theirs))
     assert rows_of(ours) == rows_of(theirs)
+
+
+def test_values_in_columns_of_texts(original: IcebergWorker, sink: IcebergSink, produce: TopicProducer) -> None:
+    inner = field("inner", "struct", fields=FIELDS)
+    deep = [
+        field("all", "struct", fields=[*FIELDS, inner]),
+        field("pairs", "map", keys={"type": "int32"}, values={"type": "float", "optional": True}),
+        field("sums", "array", items=MONEY),
+    ]
+    kept = [one for one in FIELDS if one["field"] not in ("raw", "day", "time", "at", "i64")]
+    fields = [field("i64", "int64", optional=False), *kept, *deep]
+    values = [
+        {**one, "all": {**one, "inner": one}, "pairs": [[1, 0.1], [-2, None]], "sums": ["MDk=", "AA==", None]}
+        for one in VALUES
+        if one["money"] is not None
+    ]
+    numbers = [1e7, 1e-5, -1e-3, 123456.789, 0.001]
+    values += [{**values[0], "i64": 5 + n, "f64": number, "f32": number} for n, number in enumerate(numbers)]
+    sink.worker_config |= {"value.converter.schemas.enable": "true"}
+    schema = {"type": "struct", "optional": False, "fields": fields}
+    produce(sink.topic, [(0, None, json.dumps({"schema": schema, "payload": value})) for value in values])
+    texts = [NestedField(n, one["field"], StringType(), required=False) for n, one in enumerate(fields[1:], 2)]
+    with contextlib.closing(sink.catalog) as catalog:
+        catalog.create_namespace_if_not_exists("lake")
+        for name in (sink.table_name, f"{sink.table_name}_original"):
+            columns_of = Schema(NestedField(1, "i64", LongType(), required=True), *texts)
+            catalog.create_table(name, columns_of, properties={"format-version": "2"})
+    theirs, ours = tables(original, sink, len(values))
+
+    for mine, other in zip(rows_of(ours), rows_of(theirs), strict=True):
+        assert [(name, mine[name]) for name in mine] == [(name, other[name]) for name in mine]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_connect.api.publishing import SWEEPS
 from airflow_connect.connectors.iceberg.chain import RUNS_KEPT, Chain, property_name, snapshot_id
 from airflow_connect.errors import StateError
 
@@ -36,3 +37,8 @@ def test_ids_of_snapshots_are_positive_different_and_the_same_for_each_attempt()
     found = [snapshot_id(*part) for part in parts]
     assert len(set(found)) == len(parts) and all(0 < number < 2**63 for number in found)
     assert found == [snapshot_id(*part) for part in parts]
+
+
+def test_chain_outlives_every_sweep() -> None:
+    """A sweep of a run whose snapshot has expired knows from the chain that its manifest is in use."""
+    assert RUNS_KEPT > 2 * SWEEPS

@@ -69,7 +69,7 @@ NUMBERS: list[tuple[Any, Any, Any, Any]] = [
     (float("inf"), DOUBLE, FLOAT, float("inf")),
     (1.5, FLOAT, DOUBLE, 1.5),
     (1.5, DOUBLE, number(5, 2), REFUSED),
-    (1.5, DOUBLE, TEXT, REFUSED),
+    (1.5, DOUBLE, TEXT, "1.5"),
     (True, BOOL, TEXT, "true"),
     (True, BOOL, INT, REFUSED),
     (Decimal("123.45"), number(38, 2), number(5, 2), Decimal("123.45")),
