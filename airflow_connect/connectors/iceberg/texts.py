@@ -57,7 +57,10 @@ def _with_numbers(kind: Any) -> Any:
 
 
 def _jackson_writer(kind: Any) -> Text | None:
-    """Lists and maps as Jackson writes Java's: keys are texts, decimals numbers. Of structs it writes their insides."""
+    """Lists and maps as Jackson writes Java's: keys are texts, decimals numbers.
+
+    None for structs, bytes and dates, of which it writes what their classes have inside.
+    """
     kinds = pa.types
     if kinds.is_map(kind):
         key, item = _key_writer(kind.key_type), _jackson_writer(kind.item_type)
@@ -70,7 +73,8 @@ def _jackson_writer(kind: Any) -> Text | None:
         return None if element is None else _list_writer(element)
     if kinds.is_decimal(kind):
         return decimal_text
-    return None if kinds.is_struct(kind) else _json_writer(kind)
+    is_opaque = kinds.is_struct(kind) or kinds.is_binary(kind) or kinds.is_temporal(kind)
+    return None if is_opaque else _json_writer(kind)
 
 
 def _key_writer(kind: Any) -> Text | None:
