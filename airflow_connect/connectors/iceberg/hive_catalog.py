@@ -2,7 +2,7 @@
 
 pyiceberg 0.12 takes a lock of the metastore, does not keep it alive, and then writes without a condition: a writer that
 was frozen until its lock had ended overwrites another's commit, and a dead one leaves its lock. Here each commit names
-the metadata file that it replaces, and the metastore compares (HIVE-26882, in 2.3.10, 3.1.4 and 4.0). Java's writers
+the metadata file that it replaces, and the metastore compares (HIVE-26882, in 2.3.10 and 4.0). Java's writers
 do the same for tables with `engine.hive.lock-enabled=false` (Iceberg's documentation, "Hadoop configuration"); a writer
 that takes locks does not compare, so tables without this property are refused.
 """
@@ -110,7 +110,7 @@ class CompareAndSetCatalog(HiveCatalog):
             "The Hive metastore does not compare the table with what a commit expects, so commits could overwrite each"
             " other.",
             code="iceberg.hive_metastore",
-            suggestion="Use a metastore of version 2.3.10, 3.1.4, 4.0 or newer (HIVE-26882), or another catalog.",
+            suggestion="Use Hive 2.3.10, or 4.0.1 and newer (HIVE-26882, HIVE-28121), or another catalog.",
         )
 
 
