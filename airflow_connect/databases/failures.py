@@ -34,6 +34,8 @@ _MYSQL_VALUES = (
     re.compile(r"(?<=use near ).*(?= at line \d+$)"),
     re.compile(r"(?<=out of range in ).*"),
     re.compile(r"(?<=character string: ).*"),
+    re.compile(r"(?<=no partition for value ).*"),
+    re.compile(r"(?<=convert string )'.*'(?= from )"),
     re.compile(r"(?i)(?<=value )'.*'(?= (?:cannot|can't|in |for |is ))"),
 )
 _POSTGRESQL_VALUES = (
@@ -45,7 +47,7 @@ _POSTGRESQL_VALUES = (
 )
 _SQLITE_VALUES = (re.compile(r"(?<= with text ).*"),)
 """Where messages have values of rows: src/backend/utils/adt of PostgreSQL, sql/share/errmsg-utf8.txt of MariaDB,
-Modules/_sqlite/cursor.c of Python."""
+share/messages_to_clients.txt of MySQL, Modules/_sqlite/cursor.c of Python."""
 
 
 class Failure(Enum):

@@ -47,6 +47,7 @@ _TEXT_READ_AS = {
     "bit": "the bytes of a text for bits, so that `1` becomes 49",
     **dict.fromkeys(_DATES, "digits in a text, such as `10:11:12` or `101112`, for the date 2010-11-12"),
 }
+_MYSQL_NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"})
 _FLOATS = frozenset({Type.FLOAT32, Type.FLOAT64})
 _NUMBERS = _FLOATS | {Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.BOOLEAN}
 _LOGICAL = frozenset({DATE, DECIMAL, TIME, TIMESTAMP})
@@ -257,6 +258,11 @@ def _changes_of_mysql(declared: str, schema: Schema) -> list[str]:
         found.append(f"has the type {declared}, which fills shorter values with zero bytes.")
     if first in _TEXT_READ_AS and (is_text or (is_bytes and first != "bit")):
         found.append(f"has the type {first}, in which the database takes {_TEXT_READ_AS[first]}, without an error.")
+    if first in _MYSQL_NUMBERS and is_bytes:
+        found.append(
+            f"has the type {first}, and the field is bytes: a server of MySQL takes `12` for 12594, the number of its"
+            " bits, and one of MariaDB for 12, without an error. Write a number, or change the type of the column."
+        )
     if last in _FILLED and schema.optional:
         found.append(f"has {_FILLED[last]}.")
     return found

@@ -38,8 +38,8 @@ _REPEATED_KEY = "21000"
 """PostgreSQL: one statement would change a row twice, since the column takes different values for the same key."""
 _NO_OPERATOR = "42883"
 """PostgreSQL: there is no operator, or no function, for these types."""
-_INCOMPARABLE = ((1267,), (4078,))
-"""MySQL, MariaDB: a text that the character set of the column does not have; types that have no comparison."""
+_INCOMPARABLE = ((1267,), (3854,), (4078,))
+"""MariaDB, MySQL: a text that the character set of the column does not have; MariaDB: types that have no comparison."""
 _MORE_THAN_ONE_ROW = 1242
 """MySQL, MariaDB: what the guard of `MySqlStatements.on_duplicate` raises."""
 _LARGE = 128 << 10

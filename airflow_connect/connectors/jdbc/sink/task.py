@@ -200,9 +200,14 @@ class JdbcSinkTask(SinkTask):
         return {**found, **({COLUMNS: columns} if columns else {}), **({FILLED: filled} if filled else {})}
 
     def _name(self, table: TableId) -> str:
-        """The name of a table, as SQLite takes it: small and capital letters are the same."""
+        """The one name of a table that may be written in several ways: as the database takes it, in its own schema."""
         assert self._database is not None
-        return str(table).lower() if self._database.dialect.name == "sqlite" else str(table)
+        dialect = self._database.engine.dialect
+        if dialect.name == "sqlite":
+            return str(table).lower()
+        folded = self._database.quoting.folded_table(table)
+        own = folded.catalog if dialect.name in ("mysql", "mariadb") else folded.schema
+        return folded.table if own == dialect.default_schema_name else str(folded)
 
     def abort(self) -> None:
         """Drop what waits; what was committed is found by the next run."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from decimal import Decimal
 
 import pytest
@@ -166,6 +167,25 @@ def test_columns_of_mariadb_that_take_texts_for_numbers_are_named(mariadb_databa
         for name, kind in zip("abc", ("enum", "set", "year"), strict=True)
     ]
     assert mariadb_database.rows("SELECT DISTINCT a, b, c FROM orders") == [("x", "x", 2001)]
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+def test_columns_of_mariadb_that_take_bytes_for_numbers_are_named(mariadb_database, columnar):
+    """MySQL takes the bytes of `12` for 12594, so that a table of it does not have the rows of one of MariaDB."""
+    kinds = {"a": "INT", "b": "BIGINT UNSIGNED", "c": "DECIMAL(10, 2)", "d": "FLOAT", "e": "DOUBLE"}
+    listed = ", ".join(f"{name} {kind}" for name, kind in {**kinds, "f": "VARBINARY(9)", "g": "BIT(16)"}.items())
+    mariadb_database.execute(f"CREATE TABLE orders ({listed})")
+    schema = s.struct(*((name, s.BYTES) for name in "abcdefg"))
+    row = dict.fromkeys("abcdefg", base64.b64encode(b"12").decode())
+    notes = ColumnRun(mariadb_database, schema).copy([row] * 600, columnar=columnar).notes
+    assert [note.partition(",")[0] for note in notes] == [
+        f"The column {name} of orders has the type {kind.split('(')[0].split(' ')[0].lower()}"
+        for name, kind in kinds.items()
+    ]
+    assert all("MySQL takes `12` for 12594" in note for note in notes)
+    assert mariadb_database.rows("SELECT DISTINCT a, b, c, d, e, f, HEX(g) FROM orders") == [
+        (12, 12, 12, 12, 12, b"12", "3132")
+    ]
 
 
 def test_short_texts_of_postgresql_are_named(postgresql_database):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from pymysql.err import OperationalError
 
 from airflow_connect.api import schema as s
-from airflow_connect.databases.failures import LONGEST_REASON
+from airflow_connect.databases.failures import LONGEST_REASON, NO_VALUE, reason_of
 from airflow_connect.errors import DataError
 from tests.support.copies.jdbc_sink_tasks import SinkRun, records
 
@@ -79,3 +80,18 @@ def test_values_in_other_words_of_postgresql_are_not_shown(postgresql_database, 
         SinkRun(postgresql_database).write(records({"n": 1, "email": value}, schema=ORDER))
     message = str(caught.value).lower()
     assert expected in message and "hush" not in message and "77" not in message and "ud800" not in message
+
+
+def test_value_without_a_partition_is_not_shown(mariadb_database):
+    mariadb_database.execute(
+        "CREATE TABLE orders (n BIGINT, email TEXT) PARTITION BY RANGE (n) (PARTITION p VALUES LESS THAN (5))"
+    )
+    with pytest.raises(DataError, match=r"no partition for value \(value not shown\)") as caught:
+        SinkRun(mariadb_database).write(records({"n": 20_261_126, "email": None}, schema=ORDER))
+    assert "20261126" not in str(caught.value)
+
+
+def test_text_that_mysql_cannot_convert_is_not_shown():
+    """MariaDB says something else, without the text."""
+    error = OperationalError(3854, "Cannot convert string 'hush's \\xD0\\xB6' from utf8mb4 to latin1")
+    assert reason_of(error) == f"Cannot convert string {NO_VALUE} from utf8mb4 to latin1 (3854)"

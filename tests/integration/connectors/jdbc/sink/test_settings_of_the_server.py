@@ -83,3 +83,22 @@ def test_values_and_notes_of_postgresql_are_the_same(postgresql_database: Databa
     assert sorted(note[:40] for note in runner.notes.sentences) == [
         "The column e of orders keeps 63 bytes of", "The column f of orders has the type byte",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [10, 600], ids=["rows", "columns"])
+def test_duplicate_of_mariadb_is_found_by_its_statement(
+    mariadb_database: Database, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    """Without these checks, MariaDB fills an empty table in bulk and reports a duplicate in COMMIT, of no row."""
+    own = MySqlDialect.connect_arguments
+
+    def changed(self: MySqlDialect, address: Any) -> dict[str, Any]:
+        return {**own(self, address), "init_command": "SET SESSION unique_checks = 0, foreign_key_checks = 0"}
+
+    mariadb_database.execute("CREATE TABLE orders (n INT PRIMARY KEY, a VARCHAR(9) UNIQUE)")
+    monkeypatch.setattr(MySqlDialect, "connect_arguments", changed)
+    schema = s.struct(("n", s.INT32), ("a", s.OPTIONAL_STRING))
+    run = ColumnRun(mariadb_database, schema, insert_mode="insert", errors_tolerance="all")
+    copied = run.copy([{"n": n, "a": str(n % (rows - 2))} for n in range(rows)])
+    assert copied.letters == [rows - 2, rows - 1]
+    assert mariadb_database.rows("SELECT COUNT(*) FROM orders") == [(rows - 2,)]

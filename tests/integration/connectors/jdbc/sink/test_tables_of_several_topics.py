@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_connect.api import schema as s
 from tests.support.copies.jdbc_sink import jdbc_sink
+from tests.support.copies.jdbc_sink_tasks import SinkRun, give, records
 
 pytestmark = pytest.mark.integration
 
@@ -36,3 +38,26 @@ def test_table_whose_rows_keep_apart_is_not_named(kafka, postgresql_database, ma
     for topic in topics:
         produce(topic, [(0, None, '{"n": 1, "pad": "a"}')])
     assert named(sink.run(topics=",".join(topics))) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "formats", "quotes"),
+    [
+        ("postgresql", ("orders", "public.orders"), "always"),
+        ("postgresql", ("orders", "ORDERS", "Public.Orders"), "never"),
+        ("mariadb", ("orders", "{database}.orders"), "always"),
+        ("sqlite", ("orders", "ORDERS"), "always"),
+    ],
+)
+def test_table_has_one_name_however_it_is_written(request, kind, formats, quotes):
+    """Two topics that reach a table by different names were not noticed."""
+    database = request.getfixturevalue(f"{kind}_database")
+    database.execute("CREATE TABLE orders (n INT PRIMARY KEY, note VARCHAR(9))")
+    schema = s.struct(("n", s.INT32), ("note", s.OPTIONAL_STRING))
+    filled = set()
+    for number, form in enumerate(formats):
+        name = form.format(database=database.url.rpartition("/")[2].partition("?")[0])
+        run = SinkRun(database, f"s{number}", table_name_format=name, quote_sql_identifiers=quotes, **UPSERT)
+        filled.add(tuple(give(run.open(), records({"n": 1, "note": form[:9]}, schema=schema)).details["filled"]))
+    assert filled == {("orders",)}
+    assert database.rows("SELECT note FROM orders") == [(formats[-1][:9],)]
