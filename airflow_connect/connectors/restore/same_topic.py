@@ -6,7 +6,7 @@ each has the id of the topic, and the offsets that were copied of it.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,10 +15,11 @@ from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.connectors.restore.backup import BackupFile
 from airflow_connect.connectors.restore.documents import Documents, RunDocument
 from airflow_connect.connectors.restore.keys import RestoreKeys
+from airflow_connect.connectors.restore.progress import Progress
 from airflow_connect.connectors.restore.ranges import first_to_read
 from airflow_connect.connectors.restore.work import Chain
 from airflow_connect.counting import names
-from airflow_connect.errors import DataError
+from airflow_connect.errors import DataError, OffsetError
 
 MOST_WITHOUT = 10
 """Documents without the topic that are read where one of an earlier topic is looked for."""
@@ -68,6 +69,44 @@ def told_of_topics(documents: Documents, chains: Sequence[Chain]) -> list[str]:
         if len(known.copied) > 1:
             found += [told for tp, files in left.items() if (told := _told(known, tp, files))]
     return found
+
+
+def ensure_same_topics(
+    documents: Documents,
+    by_topic: Mapping[str, RunDocument],
+    chains: Mapping[TopicPartition, Sequence[BackupFile]],
+    progress: Mapping[TopicPartition, Progress],
+) -> None:
+    """Check that documents are of the topics that were restored, not of others with their names.
+
+    Args:
+        documents: of the backup.
+        by_topic: those whose offsets of groups are to be set.
+        chains: the files of the backup.
+        progress: what is restored of them.
+
+    Raises:
+        OffsetError: the offsets of one mean something else.
+    """
+    for topic, document in by_topic.items():
+        topic_id = document.topics[topic].topic_id
+        for tp, one in progress.items():
+            if tp.topic != topic or not 0 <= one.begin < one.position or not (files := chains.get(tp)):
+                continue
+            ends = [files[max(0, bisect_right(files, at, key=_start) - 1)] for at in (one.begin, one.position - 1)]
+            known = _known(documents, topic, {tp: ends})
+            ids = set().union(*(known.with_file(tp, file) for file in ends))
+            if ids and topic_id not in ids:
+                raise OffsetError(
+                    f"{document.name} has the offsets of groups in topic {topic} with id {topic_id}. What was restored"
+                    f" of {tp} is of another topic with this name, with id {names(sorted(ids))}.",
+                    code="restore.other_document",
+                    suggestion="Name a run whose document has that id, with --document or the parameter document.",
+                )
+
+
+def _start(file: BackupFile) -> int:
+    return file.start
 
 
 def _known(documents: Documents, topic: str, left: Mapping[TopicPartition, Sequence[BackupFile]]) -> _Topics:

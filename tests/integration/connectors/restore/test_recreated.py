@@ -11,6 +11,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from airflow_connect.runtime.driver.kinds import kind_of
+from tests.integration.connectors.restore.test_groups import Groups, commit, committed
 from tests.support.copies.backups import TIME_MS
 from tests.support.copies.local import LocalSink, local_sink
 from tests.support.copies.restore import Restore, local_restore_of, stored
@@ -75,3 +76,21 @@ def test_topic_whose_successor_goes_on_after_it_is_restored_and_told(backed_up: 
     (note,) = [note for note in report.notes if told in note]
     assert "from offset 20 on" in note and "from offset 25 on" in note
     assert values(restore) == [b"old 20", b"old 21", b"old 22", b"last"]
+
+
+def test_offsets_of_groups_in_the_other_topic_are_refused(backed_up: Any, tmp_path: Path) -> None:
+    sink, restore = backed_up(2)
+    commit(restore.bootstrap, f"{sink.topic}-group", sink.topic, 0, 2)  # of the new topic
+    sink.run()
+    restore.run(**{"restore.from.offsets": f"{sink.topic}:0:20"})
+    groups = Groups(restore, tmp_path)
+
+    code, found = groups.run()
+
+    (error,) = [one["error"] for one in found["result"]["connectors"]]
+    assert (code != 0, error["code"]) == (True, "restore.other_document")
+    assert "is of another topic with this name" in error["message"]
+    assert committed(restore.bootstrap, f"{sink.topic}-group", restore.target, 0)[0] < 0
+    documents = sorted((tmp_path / "topics" / "+runs" / sink.name).iterdir())
+    assert groups.run("--document", documents[0].stem)[0] == 0, "no group had an offset in the old topic"
+    assert committed(restore.bootstrap, f"{sink.topic}-group", restore.target, 0)[0] < 0
