@@ -17,7 +17,7 @@ from airflow_connect.connectors.files.shared.publishing.backup_document import R
 from airflow_connect.counting import counted, names
 from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.kafka.admin.topics import INTERNAL_TOPICS
-from airflow_connect.layout.names.object_names import HEADERS, KEYS, TOPIC_CHARACTER, is_legal_topic
+from airflow_connect.layout.names.object_names import HEADERS, KEYS, is_legal_topic
 from airflow_connect.stores.file_system import FoundFile
 from airflow_connect.stores.staged_names import TEMPORARY
 
@@ -51,15 +51,24 @@ class BackupFile(NamedTuple):
         return self.identity if identity_is_content else f"{self.size} bytes, modified at {self.modified_ms} ms"
 
 
+def after_topic(pattern: re.Pattern[str], topic: str, delimiter: str, base: str) -> re.Match[str] | None:
+    """What follows the topic in the name of a file; None: it is another name.
+
+    Only the directory tells where the topic ends: it may have the delimiter and numbers in its name.
+    """
+    begin = f"{topic}{delimiter}"
+    return pattern.fullmatch(base, len(begin)) if topic and base.startswith(begin) else None
+
+
 class FileNames:
     """The grammar of the names."""
 
     def __init__(self, root: str, delimiter: str, extension: str) -> None:
         """`extension`: the last part of the names of the chosen format, with its dot."""
-        self.root, self._prefix = root, f"{root}/"
+        self.root, self._prefix, self._delimiter = root, f"{root}/", delimiter
         mark = re.escape(delimiter)
         self._pattern = re.compile(
-            rf"(?P<topic>{TOPIC_CHARACTER}+){mark}(?P<partition>\d{{1,10}}){mark}(?P<start>\d{{1,19}})"
+            rf"(?P<partition>\d{{1,10}}){mark}(?P<start>\d{{1,19}})"
             rf"(?:{mark}(?P<end>\d{{1,19}}))?(?P<more>(?:\.\w+)*){re.escape(extension)}",
             re.ASCII,
         )
@@ -68,12 +77,13 @@ class FileNames:
         """The partition whose records a file holds, and the file; None if its name is another."""
         name = found.name.removeprefix(self._prefix)
         above, _, base = name.rpartition("/")
-        parts = self._pattern.fullmatch(base)
+        topic = above.partition("/")[0]
+        parts = after_topic(self._pattern, topic, self._delimiter, base)
         if parts is None or KEYS in parts["more"] or HEADERS in parts["more"]:
             return None
-        topic, start, end = parts["topic"], int(parts["start"]), int(parts["end"] or -1)
+        start, end = int(parts["start"]), int(parts["end"] or -1)
         is_sound = is_legal_topic(topic) and start <= _LARGEST and int(parts["partition"]) < 1 << 31
-        if above.partition("/")[0] != topic or not is_sound or (parts["end"] and end < start):
+        if not is_sound or (parts["end"] and end < start):
             return None
         file = BackupFile(name, found.size, found.modified_ms, found.nanoseconds, found.identity, start, end)
         return TopicPartition(topic, int(parts["partition"])), file

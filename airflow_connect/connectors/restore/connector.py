@@ -32,6 +32,7 @@ from airflow_connect.connectors.restore.read.chain import FileReader
 from airflow_connect.connectors.restore.read.opening import Store
 from airflow_connect.connectors.restore.read.records import NO_BACKUP
 from airflow_connect.connectors.restore.remembered import settings_in, text_of
+from airflow_connect.connectors.restore.same_topic import told_of_topics
 from airflow_connect.connectors.restore.target import (
     KEEPS_ALL,
     Prepared,
@@ -373,7 +374,8 @@ class RestoreConnector(SourceConnector):
         for chain in chains:
             by_topic.setdefault(chain.topic, []).append(chain)
         originals = self._documents.facts_of(by_topic)
-        for note in (*self._documents.notes, *self._documents.lacks(backup.chains, by_topic)):
+        told = told_of_topics(self._documents, chains)
+        for note in (*self._documents.notes, *self._documents.lacks(backup.chains, by_topic), *told):
             self.context.note(note)
         found: dict[str, Wanted] = {}
         for topic, its in by_topic.items():

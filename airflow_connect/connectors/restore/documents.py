@@ -8,7 +8,7 @@ it is named, and an older one is used.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,6 +106,7 @@ class Documents:
         # The newest of each connector first: others that write to the same place do not bury it.
         self._files = sorted(newest, key=lambda file: file not in firsts)
         self._read: list[RunDocument] = []
+        self._known: dict[str, RunDocument | None] = {}
         self._next = 0
         self.notes: list[str] = []
 
@@ -123,6 +124,13 @@ class Documents:
                 return
             yield self._read[at]
             at += 1
+
+    def of_connectors(self) -> Iterable[Sequence[BackupFile]]:
+        """The documents of each connector, the newest one first."""
+        found: dict[str, list[BackupFile]] = {}
+        for file in self._files:
+            found.setdefault(file.name.rpartition("/")[0], []).append(file)
+        return found.values()
 
     def newest(self) -> Mapping[str, TopicFacts]:
         """The topics of the newest document; {} if there is none."""
@@ -192,16 +200,31 @@ class Documents:
                 break
         return found
 
+    def read(self, file: BackupFile) -> RunDocument | None:
+        """The document in a file, which is read once; None: it cannot be used, which `notes` tells.
+
+        Raises:
+            UnavailableError, AccessError: the store does not answer, or refuses.
+        """
+        if file.name not in self._known:
+            self._known[file.name] = self._opened(file)
+        return self._known[file.name]
+
     def _read_next(self) -> None:
-        file = self._files[self._next]
+        document = self.read(self._files[self._next])
         self._next += 1
+        if document is not None:
+            self._read.append(document)
+
+    def _opened(self, file: BackupFile) -> RunDocument | None:
         try:
             content = self._store.open(file)
             try:
-                self._read.append(RunDocument.read(file.name, content.read()))
+                return RunDocument.read(file.name, content.read())
             finally:
                 content.close()
         except (DataError, ValueError) as error:
             reason = error.message if isinstance(error, DataError) else f"{error}."
-            left = plural(len(self._files) - self._next, "older one")
+            left = plural(len(self._files) - self._files.index(file) - 1, "older one")
             self.notes.append(f"{self._store.full_name(file)} cannot be used: {reason} There are {left}.")
+            return None

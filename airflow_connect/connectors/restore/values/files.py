@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.connectors.restore.backup import BackupFile, Listing, refuse_internal
+from airflow_connect.connectors.restore.backup import BackupFile, Listing, after_topic, refuse_internal
 from airflow_connect.connectors.restore.keys import HEADER_TYPES, HEADERS, KEY, ORDER, TIMESTAMP
 from airflow_connect.connectors.restore.options import (
     AVRO,
@@ -25,7 +25,7 @@ from airflow_connect.connectors.restore.value_keys import NAME_GROUPS
 from airflow_connect.errors import DataError
 from airflow_connect.layout.names.object_names import HEADERS as HEADERS_MARK
 from airflow_connect.layout.names.object_names import KEYS as KEYS_MARK
-from airflow_connect.layout.names.object_names import TOPIC_CHARACTER, is_legal_topic
+from airflow_connect.layout.names.object_names import is_legal_topic
 from airflow_connect.stores.file_system import FoundFile
 
 if TYPE_CHECKING:
@@ -90,9 +90,10 @@ class ValueNames:
         """`extensions`: of values, with the dot; `tombstones`: the directory of keys of records without a value."""
         self.tombstones = tombstones
         self.root, self._prefix, self._extensions = root, f"{root}/", tuple(extensions)
+        self._delimiter = delimiter
         mark = re.escape(delimiter)
         self._pattern = re.compile(
-            rf"(?P<base>(?P<topic>{TOPIC_CHARACTER}+){mark}(?P<partition>\d{{1,10}}){mark}(?P<start>\d{{1,19}})"
+            rf"(?P<base>(?P<partition>\d{{1,10}}){mark}(?P<start>\d{{1,19}})"
             rf"(?:{mark}(?P<end>\d{{1,19}}))?)(?P<part>\.keys|\.headers)?(?P<rest>(?:\.\w+)+)",
             re.ASCII,
         )
@@ -101,8 +102,9 @@ class ValueNames:
         """Partition, name without extensions, part (`.keys`, `.headers` or "") and the file; None: another name."""
         name = found.name.removeprefix(self._prefix)
         above, _, base = name.rpartition("/")
-        parts = self._pattern.fullmatch(base)
-        if parts is None or above.partition("/")[0] != parts["topic"] or not is_legal_topic(parts["topic"]):
+        topic = above.partition("/")[0]
+        parts = after_topic(self._pattern, topic, self._delimiter, base)
+        if parts is None or not is_legal_topic(topic):
             return None
         start, partition, part = int(parts["start"]), int(parts["partition"]), parts["part"] or ""
         is_known = bool(format_of_part(base)) if part else parts["rest"].endswith(self._extensions)
@@ -110,7 +112,7 @@ class ValueNames:
         if start > _LARGEST or partition >= 1 << 31 or not is_known or (parts["end"] and end < start):
             return None
         file = BackupFile(name, found.size, found.modified_ms, found.nanoseconds, found.identity, start, end)
-        return TopicPartition(parts["topic"], partition), f"{above}/{parts['base']}", part, file
+        return TopicPartition(topic, partition), f"{above}/{base[: parts.end('base')]}", part, file
 
 
 class PatternNames:

@@ -10,7 +10,7 @@ from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.driver.source.configuration import SourceConfiguration
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from airflow_connect.connectors.restore.connector import RestoreConnector
     from airflow_connect.connectors.restore.documents import Documents, RunDocument
@@ -49,6 +49,7 @@ def restore_groups(spec: RunSpec, choice: GroupChoice) -> GroupOffsets:
     """
     from airflow_connect.connectors.restore.documents import Documents
     from airflow_connect.connectors.restore.groups.step import apply, foresee, translate
+    from airflow_connect.connectors.restore.same_topic import ensure_same_topics
     from airflow_connect.java.patterns.compiled import compile_java_pattern
     from airflow_connect.runtime.driver.source.kafka_session import SourceSession
 
@@ -61,7 +62,9 @@ def restore_groups(spec: RunSpec, choice: GroupChoice) -> GroupOffsets:
             restored = connector.restored(raw, kafka.read_offsets().items(), spec.aws)
             documents = Documents(restored.store, restored.backup.documents)
             topics = {tp.topic for tp in (*restored.backup.chains, *restored.progress)}
-            document, missing = _document(documents, choice.document, topics, restored.typed.root)
+            by_topic = _documents(documents, choice.document, topics, restored.typed.root)
+            ensure_same_topics(documents, by_topic, restored.backup.chains, restored.progress)
+            document, missing = _as_one(by_topic, topics)
             found = translate(
                 restored,
                 document,
@@ -97,10 +100,9 @@ def restore_connector(configuration: SourceConfiguration) -> RestoreConnector:
     return configuration.connector_class()
 
 
-def _document(
-    documents: Documents, run_id: str, topics: Collection[str], root: str
-) -> tuple[RunDocument, Sequence[str]]:
-    """What documents say about topics of the backup, as one; with a sentence about topics that none has."""
+def _documents(documents: Documents, run_id: str, topics: Collection[str], root: str) -> Mapping[str, RunDocument]:
+    """The document for each topic of the backup; topics that none has are missing."""
+    by_topic: Mapping[str, RunDocument]
     if run_id:
         named = (one for one in documents if one.name.rpartition("/")[2] == f"{run_id}.json")
         by_topic = {topic: one for one in named for topic in one.topics if topic in topics}
@@ -114,6 +116,11 @@ def _document(
             code="restore.no_document",
             suggestion="Sinks write one with each run of a backup, below +runs. Backups of earlier releases have none.",
         )
+    return by_topic
+
+
+def _as_one(by_topic: Mapping[str, RunDocument], topics: Collection[str]) -> tuple[RunDocument, Sequence[str]]:
+    """What documents say about topics of the backup, as one; with a sentence about topics that none has."""
     used = {one.name: one for one in by_topic.values()}
     missing = sorted(set(topics) - by_topic.keys())
     told = f"No document has {names(missing)}, so no group gets an offset there."

@@ -80,9 +80,19 @@ def test_temporary_files_of_a_sink_are_counted() -> None:
     assert backup.notes(ROOT) == ["1 temporary file of a sink is below s3://b/topics, and not read."]
 
 
-def test_other_delimiter() -> None:
-    backup = listed(found("a-b/p/a-b-0-5.parquet"), delimiter="-")
-    assert list(backup.chains) == [TopicPartition("a-b", 0)]
+@pytest.mark.parametrize("delimiter", ["-", "_", "."])
+@pytest.mark.parametrize("topic", ["a{}b", "t", "t{}1", "t{}0{}5"])
+@pytest.mark.parametrize("end", ["", "{}0000000009"])
+def test_delimiters_that_topics_may_have_in_their_names(delimiter: str, topic: str, end: str) -> None:
+    topic, last = topic.replace("{}", delimiter), end.replace("{}", delimiter)
+    file = found(f"{topic}/p/{topic}{delimiter}0{delimiter}0000000005{last}.parquet")
+    backup = listed(file, delimiter=delimiter)
+    assert [(tp, one.start, one.end) for tp, (one,) in backup.chains.items()] == [
+        (TopicPartition(topic, 0), 5, 9 if end else -1)
+    ]
+    read = ValueNames(ROOT, delimiter, [".parquet"], "tombstone").read(file)
+    assert read is not None and (read[0], read[3].start) == (TopicPartition(topic, 0), 5)
+    assert read[1] == file.name.removeprefix(f"{ROOT}/").removesuffix(".parquet")
 
 
 def test_files_are_in_the_order_of_numbers_over_all_directories() -> None:
