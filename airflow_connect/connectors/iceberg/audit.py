@@ -139,13 +139,13 @@ def coverage_of(
     for tp, own in sorted(ranges.items()):
         own.sort(key=lambda entry: (entry[0].start, entry[0].end))
         end, holder = own[0][0].start, own[0][1]
-        for one, snapshot_id in own:
+        for one, id_of_snapshot in own:
             if one.start > end:
                 missing.append(OffsetRange(*tp, end, one.start))
             elif one.start < end:
-                twice.append(Twice(OffsetRange(*tp, one.start, min(end, one.end)), holder, snapshot_id))
+                twice.append(Twice(OffsetRange(*tp, one.start, min(end, one.end)), holder, id_of_snapshot))
             if one.end > end:
-                end, holder = one.end, snapshot_id
+                end, holder = one.end, id_of_snapshot
         spans.append(OffsetRange(*tp, own[0][0].start, end))
         if (reached := committed.get(tp, end)) > end:
             missing.append(OffsetRange(*tp, end, reached))
