@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.json_document import JsonDocument
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.connectors.iceberg.chain import PREFIX, Chain
+from airflow_connect.connectors.iceberg.chain import PREFIX, Chain, snapshot_id
 from airflow_connect.connectors.iceberg.history import branch_of
 
 if TYPE_CHECKING:
@@ -60,9 +61,18 @@ def history_of(table: Table, connector: str, branch: str) -> TableHistory:
     every = list(branch_of(table, branch))
     own = [one for one in every if one.summary is not None and one.summary[f"{PREFIX}connector"] == connector]
     found = tuple(_run_snapshot(one) for one in reversed(own))
-    known = {one.run_id for one in found}
-    has_expired = any(run not in known for run in Chain.of(table.properties, connector, branch).runs)
-    return TableHistory(found, has_expired or bool(every and every[-1].parent_snapshot_id is not None))
+    known, table_uuid = {one.run_id for one in found}, str(table.metadata.table_uuid)
+    # A snapshot that is in the table, but not in the branch, was rolled back.
+    has_expired = any(
+        run not in known and table.metadata.snapshot_by_id(snapshot_id(run, table_uuid, branch)) is None
+        for run in Chain.of(table.properties, connector, branch).runs
+    )
+    return TableHistory(found, has_expired or bool(every and _had_parent(every[-1])))
+
+
+def _had_parent(snapshot: Snapshot) -> bool:
+    """Whether a snapshot was not the first of the table. pyiceberg removes the id of a parent that it expires."""
+    return snapshot.parent_snapshot_id is not None or (snapshot.sequence_number or 0) > 1
 
 
 def _run_snapshot(snapshot: Snapshot) -> RunSnapshot:
@@ -109,28 +119,33 @@ class Coverage:
     twice: tuple[Twice, ...]
 
 
-def coverage_of(snapshots: tuple[RunSnapshot, ...], committed: dict[TopicPartition, int]) -> Coverage:
+def coverage_of(
+    snapshots: tuple[RunSnapshot, ...], committed: Mapping[TopicPartition, int], begins: Mapping[TopicPartition, int]
+) -> Coverage:
     """Put the offsets of snapshots beside each other, and beside those that Kafka has.
 
     Args:
         snapshots: of one connector.
         committed: offsets of the connector's group.
+        begins: where the span of a partition begins, an empty one, if no snapshot has a record of it; others have none.
     """
     ranges: dict[TopicPartition, list[tuple[OffsetRange, str]]] = {}
     for snapshot in snapshots:
         for one in snapshot.offsets:
             ranges.setdefault(one.topic_partition, []).append((one, snapshot.snapshot_id))
     spans, missing, twice = [], [], []
+    for tp, begin in begins.items():
+        ranges.setdefault(tp, [(OffsetRange(*tp, begin, begin), "")])
     for tp, own in sorted(ranges.items()):
         own.sort(key=lambda entry: (entry[0].start, entry[0].end))
         end, holder = own[0][0].start, own[0][1]
-        for one, snapshot_id in own:
+        for one, id_of_snapshot in own:
             if one.start > end:
                 missing.append(OffsetRange(*tp, end, one.start))
             elif one.start < end:
-                twice.append(Twice(OffsetRange(*tp, one.start, min(end, one.end)), holder, snapshot_id))
+                twice.append(Twice(OffsetRange(*tp, one.start, min(end, one.end)), holder, id_of_snapshot))
             if one.end > end:
-                end, holder = one.end, snapshot_id
+                end, holder = one.end, id_of_snapshot
         spans.append(OffsetRange(*tp, own[0][0].start, end))
         if (reached := committed.get(tp, end)) > end:
             missing.append(OffsetRange(*tp, end, reached))

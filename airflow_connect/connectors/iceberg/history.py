@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.iceberg.chain import Chain, snapshot_id
+from airflow_connect.connectors.iceberg.tables import MAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,10 +89,18 @@ def _difference(name: str, known: Mapping[str, str], table: Table | None, connec
     )
 
 
+def head_of(table: Table, branch: str) -> Snapshot | None:
+    """The newest snapshot of a branch; that of `main` if there is no such branch: its first commit follows that one.
+
+    Source: org.apache.iceberg.util.SnapshotUtil.latestSnapshot.
+    """
+    return table.metadata.snapshot_by_name(branch if branch in table.metadata.refs else MAIN)
+
+
 def branch_of(table: Table, branch: str) -> Iterator[Snapshot]:
     """The snapshots that a branch consists of, newest first, as far as they have not expired."""
     seen: set[int] = set()
-    snapshot = table.metadata.snapshot_by_name(branch)
+    snapshot = head_of(table, branch)
     while snapshot is not None and snapshot.snapshot_id not in seen:
         yield snapshot
         seen.add(snapshot.snapshot_id)

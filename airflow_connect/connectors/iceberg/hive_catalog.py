@@ -21,6 +21,7 @@ try:
     from hive_metastore.ttypes import (
         EnvironmentContext,
         FieldSchema,
+        InvalidOperationException,
         LockResponse,
         LockState,
         MetaException,
@@ -53,6 +54,8 @@ _PREVIOUS, _LOCATION = "previous_metadata_location", "metadata_location"
 _EXPECTED_KEY, _EXPECTED = "expected_parameter_key", "expected_parameter_value"
 _CHANGED = "The table has been modified"
 """In what the metastore says if the condition does not hold (`HiveAlterHandler`)."""
+_INCOMPATIBLE = "types incompatible"
+"""In what it says of columns."""
 
 
 class CompareAndSetCatalog(HiveCatalog):
@@ -197,6 +200,7 @@ class _Comparing:
 
         Raises:
             CommitFailedException: it has others.
+            IcebergError: the metastore does not allow the types of the columns.
         """
         expected = {_EXPECTED_KEY: _LOCATION, _EXPECTED: new_tbl.parameters[_PREVIOUS]}
         environment_context.properties = {**(environment_context.properties or {}), **expected}
@@ -208,3 +212,18 @@ class _Comparing:
             raise
         except NoSuchObjectException as error:
             raise CommitFailedException(f"{dbname}.{tbl_name} does not exist any more") from error
+        except InvalidOperationException as error:
+            if _INCOMPATIBLE in str(error.message):
+                raise _refused_columns(f"{dbname}.{tbl_name}", str(error.message)) from error
+            raise
+
+
+def _refused_columns(table: str, message: str) -> IcebergError:
+    columns = ", ".join(message.partition(":")[2].split()) or message
+    return IcebergError(
+        f"The Hive metastore does not let these columns of table {table} have other types: {columns}.",
+        code="iceberg.hive_columns",
+        suggestion="Set hive.metastore.disallow.incompatible.col.type.changes=false in the metastore: it compares"
+        " columns by position and text, and refuses new fields of structs. Or leave the field out with a"
+        " transformation (ReplaceField).",
+    )

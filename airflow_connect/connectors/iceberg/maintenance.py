@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.json_document import JsonDocument
 from airflow_connect.connectors.iceberg.catalogs import translate, translated
 from airflow_connect.connectors.iceberg.chain import PREFIX, Chain, snapshot_id
+from airflow_connect.connectors.iceberg.old_metadata import delete_old_metadata
 from airflow_connect.connectors.iceberg.tables import MAIN
 from airflow_connect.errors import AccessError, ConnectError, UnavailableError
 from airflow_connect.retrying import Backoff, Jitter, Retry
@@ -88,7 +89,8 @@ def expire(catalog: Catalog, name: str, keeping: Keeping, *, dry_run: bool) -> T
             if found and not dry_run:
                 wanted: dict[str, Any] = {"snapshot_ids": found}
                 update = RemoveSnapshotsUpdate(**wanted)
-                catalog.commit_table(table, tuple(_requirements(table)), (update,))
+                done = catalog.commit_table(table, tuple(_requirements(table)), (update,))
+                delete_old_metadata(catalog, table, done)
             there = {one.snapshot_id: one for one in table.metadata.snapshots}
             young = sum(_is_young(one, keeping, table) for key, one in there.items() if key not in found)
             return TableExpiry(

@@ -26,7 +26,7 @@ from airflow_connect.connectors.iceberg.types import (
     iceberg_fields,
     names_that_collide,
 )
-from airflow_connect.errors import DataError, IcebergError, SchemaError
+from airflow_connect.errors import ConnectError, DataError, IcebergError, SchemaError
 from airflow_connect.retrying import Backoff, Jitter, Retry
 
 if TYPE_CHECKING:
@@ -200,7 +200,10 @@ class OpenTable:
                 # pyiceberg checks a change before it sends it.
                 raise _impossible(self.name, error) from error
             except Exception as error:
-                if not retry.pause():
+                if isinstance(error, ConnectError):
+                    if not error.retriable or not retry.pause():
+                        raise
+                elif not retry.pause():
                     raise translate(error, doing) from error
                 with translated(doing):
                     self.table.refresh()

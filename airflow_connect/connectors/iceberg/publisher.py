@@ -12,6 +12,7 @@ from airflow_connect.api.staging import LeftOver, Outcome, StagedFile
 from airflow_connect.connectors.iceberg import snapshots
 from airflow_connect.connectors.iceberg.catalogs import check_commits, close_catalog, translate, translated
 from airflow_connect.connectors.iceberg.chain import PREFIX, Chain, property_name, snapshot_id
+from airflow_connect.connectors.iceberg.listing import loaded, tables_of
 from airflow_connect.connectors.iceberg.old_metadata import delete_old_metadata
 from airflow_connect.connectors.iceberg.open_tables import load_table
 from airflow_connect.connectors.iceberg.stored_files import StoredFiles
@@ -275,7 +276,7 @@ class IcebergPublisher:
         for file in files:
             paths.setdefault(file.token["table"], []).append(file.token["path"])
         for name, own in paths.items():
-            table = self.table(name)
+            table = loaded(self._catalog, name)
             if table is not None:
                 deleted += StoredFiles(table).delete(own, self._chains(table), snapshot_id)
         return deleted
@@ -286,7 +287,7 @@ class IcebergPublisher:
             return
         for prefix in prefixes:
             name, _, run_id = prefix.partition("#")
-            for table in self._tables() if name == "*" else (self.table(name),):
+            for table in self._tables() if name == "*" else (loaded(self._catalog, name),):
                 if table is None:
                     continue
                 for path in StoredFiles(table).of_run(run_id, self._chains(table), snapshot_id):
@@ -297,16 +298,8 @@ class IcebergPublisher:
         found = {MAIN, *table.metadata.refs, self._config.settings_of(".".join(table.name())).branch}
         return {branch: Chain.of(table.properties, self._connector, branch) for branch in found}
 
-    def _tables(self) -> Iterator[Table | None]:
-        with translated("listing tables"):
-            every = [
-                ".".join(table)
-                for namespace in self._catalog.list_namespaces()
-                for table in self._catalog.list_tables(namespace)
-            ]
-        for name in every:
-            if self._config.dynamic_pattern.fullmatch(name) is not None:
-                yield self.table(name)
+    def _tables(self) -> Iterator[Table]:
+        return tables_of(self._catalog, self._config.dynamic_pattern)
 
     def table(self, name: str) -> Table | None:
         """A table; None if it does not exist.
@@ -344,7 +337,7 @@ class IcebergPublisher:
             yield from map(self.table, self._config.tables)
             return
         for table in self._tables():
-            if table is not None and any(chain.runs for chain in self._chains(table).values()):
+            if any(chain.runs for chain in self._chains(table).values()):
                 yield table
 
     def close(self) -> None:

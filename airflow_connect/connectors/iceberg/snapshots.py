@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.iceberg.data_files import run_folder
+from airflow_connect.connectors.iceberg.history import head_of
 from airflow_connect.connectors.iceberg.partitions import partition_type, partition_values
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def new_snapshot(table: Table, commit: Mapping[str, Any]) -> Snapshot:
     from pyiceberg.manifest import write_manifest_list
     from pyiceberg.table.snapshots import Operation, Snapshot, Summary, update_snapshot_summaries
 
-    head, snapshot_id = table.metadata.snapshot_by_name(commit["branch"]), commit["snapshot"]
+    head, snapshot_id = head_of(table, commit["branch"]), commit["snapshot"]
     parent, sequence = head.snapshot_id if head else None, table.metadata.next_sequence_number()
     existing = (
         [one for one in head.manifests(table.io) if one.has_added_files() or one.has_existing_files()] if head else []

@@ -29,7 +29,8 @@ class PartitionAudit(JsonDocument):
 
     Attributes:
         topic, partition: which.
-        start, end: from the first to the last record that the table's snapshots say they hold.
+        start, end: from the first to the last record that the table's snapshots say they hold; both are the first
+            offset of the log if they hold none.
         committed: next offset of the connector's group, or None.
         missing: offsets from `start` to `committed` that no snapshot has.
         missing_records: records that a consumer gets there; None if they were not read.
@@ -130,10 +131,13 @@ def _audit(
     if table is None:
         raise no_table(name)
     history = history_of(table, configuration.resolved.connector.name, branch)
-    tps = sorted({one.topic_partition for snapshot in history.snapshots for one in snapshot.offsets})
-    committed = _committed(configuration, tps)
-    coverage = coverage_of(history.snapshots, committed)
-    counted = _counted(configuration, coverage, committed) if reads else None
+    committed = _committed(configuration)
+    earliest = _earliest(configuration, committed)
+    # Otherwise their snapshots may have expired, or have had no room for offsets.
+    says_all = not history.has_expired and all(one.offsets for one in history.snapshots)
+    begins = {tp: offset for tp, offset in earliest.items() if says_all and offset < committed[tp]}
+    coverage = coverage_of(history.snapshots, committed, begins)
+    counted = _counted(configuration, coverage, committed, earliest) if reads else None
     partitions = tuple(_partition(span, coverage, committed, counted) for span in coverage.spans)
     return TableAudit(
         table=name,
@@ -141,16 +145,23 @@ def _audit(
         snapshots=history.snapshots,
         partitions=partitions,
         findings=tuple(_findings(coverage, committed, partitions)),
-        notes=tuple(_notes(history, partitions)),
+        notes=tuple(_notes(history, partitions, begins)),
     )
 
 
-def _committed(configuration: SinkConfiguration, tps: list[TopicPartition]) -> dict[TopicPartition, int]:
-    from airflow_connect.kafka.admin.consumer_group import read_committed_offsets
+def _committed(configuration: SinkConfiguration) -> dict[TopicPartition, int]:
+    from airflow_connect.kafka.admin.consumer_group import every_committed_offset
     from airflow_connect.kafka.clients.short_lived import admin_client
 
-    admin = admin_client(configuration.admin.settings)
-    return read_committed_offsets(admin, configuration.resolved.consumer_group, tps)
+    return every_committed_offset(admin_client(configuration.admin.settings), configuration.resolved.consumer_group)
+
+
+def _earliest(configuration: SinkConfiguration, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """First offset of each log. Kafka forgets the committed offsets of a topic that is deleted."""
+    from airflow_connect.kafka.admin import watermarks
+    from airflow_connect.kafka.clients.short_lived import admin_client
+
+    return watermarks.earliest_offsets(admin_client(configuration.admin.settings), tps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,18 +172,20 @@ class _Counted:
     missing: Counter[TopicPartition]
 
 
-def _counted(configuration: SinkConfiguration, coverage: Coverage, committed: Mapping[TopicPartition, int]) -> _Counted:
+def _counted(
+    configuration: SinkConfiguration,
+    coverage: Coverage,
+    committed: Mapping[TopicPartition, int],
+    earliest: Mapping[TopicPartition, int],
+) -> _Counted:
     """Read each partition once, from its first record in the table to the committed offset.
 
     Records that Kafka has deleted meanwhile are not there to be counted.
     """
-    from airflow_connect.kafka.admin import watermarks
-    from airflow_connect.kafka.clients.short_lived import admin_client
     from airflow_connect.kafka.reading.topic_contents import committed_records
 
-    earliest = watermarks.earliest_offsets(
-        admin_client(configuration.admin.settings), [one.topic_partition for one in coverage.spans]
-    )
+    without = [one.topic_partition for one in coverage.spans if one.topic_partition not in earliest]
+    earliest = {**earliest, **_earliest(configuration, without)}
     ranges = []
     for one in coverage.spans:
         tp = one.topic_partition
@@ -213,7 +226,7 @@ def _findings(
     for twice in coverage.twice[:_MOST_NAMED]:
         yield (
             f"Two snapshots, {twice.first} and {twice.second}, hold {twice.offsets}: rows of these records may be in"
-            " the table twice, as after offsets that were set back."
+            " the table twice, as after offsets that were set back, or a topic that was created again."
         )
     if len(coverage.twice) > _MOST_NAMED:
         yield f"So do {len(coverage.twice) - _MOST_NAMED} more pairs."
@@ -235,9 +248,20 @@ def _findings(
             )
 
 
-def _notes(history: TableHistory, partitions: Iterable[PartitionAudit]) -> Iterable[str]:
+def _notes(
+    history: TableHistory, partitions: Iterable[PartitionAudit], begins: Mapping[TopicPartition, int]
+) -> Iterable[str]:
     if history.has_expired:
         yield "Earlier snapshots have expired: nothing is said about the records before the first one shown."
+    late = [one for one in partitions if one.start > begins.get(TopicPartition(one.topic, one.partition), one.start)]
+    for one in late[:_MOST_NAMED]:
+        begin = begins[TopicPartition(one.topic, one.partition)]
+        yield (
+            f"The first snapshot begins with {one.topic}-{one.partition} at {one.start}, but Kafka has offsets from"
+            f" {begin}: the connector began there, or earlier rows went with a table that was dropped or replaced."
+        )
+    if len(late) > _MOST_NAMED:
+        yield f"The same holds for {plural(len(late) - _MOST_NAMED, 'more partition')}."
     without = sum(1 for one in history.snapshots if not one.offsets)
     if without:
         yield f"{plural(without, 'snapshot')} did not have room for offsets: they are missing here."

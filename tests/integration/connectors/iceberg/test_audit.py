@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Place
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
 
+from airflow_connect.connectors.iceberg import chain
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.errors import ConfigError, IcebergError
 from airflow_connect.observe.inspecting.lake_tables import TableAudit, audit_tables
+from airflow_connect.runtime.driver.table_maintenance import expire_snapshots
 from airflow_connect.runtime.spec import RunSpec
 from tests.support.command_line import Done, run_command
 from tests.support.copies.iceberg import IcebergSink, iceberg_sink
@@ -20,6 +24,8 @@ from tests.support.copies.s3 import numbered
 from tests.support.kafka_data import TopicProducer
 
 pytestmark = pytest.mark.integration
+
+NUMBERS = Schema(NestedField(1, "n", LongType(), required=False))
 
 
 @pytest.fixture
@@ -135,3 +141,50 @@ def test_what_cannot_be_audited_is_refused(sink: IcebergSink) -> None:
     more = {"format.class": "JsonFormat", "flush.size": "2"}
     with pytest.raises(ConfigError, match="does not write tables"):
         audit_tables(RunSpec({**other, **more}, sink.worker()))
+
+
+def test_table_that_was_created_again_is_found(sink: IcebergSink, produce: TopicProducer) -> None:
+    """Its snapshots alone are without a gap."""
+    sink.catalog.drop_table(sink.table_name)
+    sink.catalog.create_table(sink.table_name, NUMBERS, properties={"format-version": "2"})
+    (finding,) = audit(sink).findings
+    (partition,) = audit(sink, reads=False).partitions
+
+    assert finding.startswith(f"10 records of {sink.topic}-0 from 0 to 11 are in no snapshot of the table.")
+    assert (partition.start, partition.end, partition.committed, partition.missing) == (0, 0, 11, 11)
+
+    produce(sink.topic, numbered(10, 12)[0])
+    sink.run()
+    (note,) = audit(sink).notes
+    assert note.startswith(f"The first snapshot begins with {sink.topic}-0 at 11, but Kafka has offsets from 0:")
+
+
+def test_partition_whose_rows_are_all_lost_is_found(
+    sink: IcebergSink, make_topic: Callable[..., str], produce: TopicProducer
+) -> None:
+    other = make_topic(1)
+    produce(other, numbered(10, 13)[0])
+    sink.config = {**sink.config, "topics": f"{sink.topic},{other}"}
+    sink.run()
+    table = sink.table()
+    assert table is not None
+    table.manage_snapshots().rollback_to_snapshot(table.metadata.snapshots[1].snapshot_id).commit()
+    (finding,) = audit(sink).findings
+
+    assert finding.startswith(f"3 records of {other}-0 from 0 to 3 are in no snapshot of the table.")
+
+
+def test_snapshots_that_maintenance_has_expired_are_named(
+    sink: IcebergSink, produce: TopicProducer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library removes the id of a parent that has expired, and the chain has only the last runs."""
+    monkeypatch.setattr(chain, "RUNS_KEPT", 1)
+    produce(sink.topic, numbered(10, 11)[0])
+    sink.run()
+    expire_snapshots(sink.spec(), age_ms=0)
+    found = audit(sink)
+
+    assert (len(found.snapshots), found.findings) == (1, ())
+    assert found.notes == (
+        "Earlier snapshots have expired: nothing is said about the records before the first one shown.",
+    )

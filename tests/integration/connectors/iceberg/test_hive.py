@@ -163,3 +163,25 @@ def test_metastore_that_does_not_answer_is_named(sink: IcebergSink) -> None:
 def test_second_metastore_is_used_if_the_first_is_away(sink: IcebergSink) -> None:
     both = {**sink.properties, "uri": f"thrift://127.0.0.1:1,{sink.properties['uri']}"}
     assert ("default",) in CompareAndSetCatalog("x", **both).list_namespaces()
+
+
+def test_metastore_that_refuses_a_column_is_asked_once(
+    sink: IcebergSink, produce: TopicProducer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its default: `hive.metastore.disallow.incompatible.col.type.changes=true`."""
+    produce(sink.topic, [(0, None, '{"s": {"a": 1}}')])
+    sink.run()
+    real, asked = Client.alter_table_with_environment_context, [0]
+
+    def count(self: Client, *arguments: object) -> None:
+        asked[0] += 1
+        real(self, *arguments)
+
+    monkeypatch.setattr(Client, "alter_table_with_environment_context", count)
+    produce(sink.topic, [(0, None, '{"s": {"a": 1, "b": 2}}')])
+    refused = sink.try_run()
+
+    assert refused.error is not None
+    assert (refused.error["code"], refused.error["retriable"]) == ("iceberg.hive_columns", False)
+    assert "disallow.incompatible.col.type.changes=false" in refused.error["suggestion"]
+    assert asked == [2], "the trial of the preflight, and the change"

@@ -197,6 +197,17 @@ def test_tables_that_records_name_are_those_that_the_connector_has_filled(
     ]
 
 
+def test_expiry_leaves_no_old_metadata_if_the_table_says_so(sink: IcebergSink, run: Fill) -> None:
+    prefix = "iceberg.tables.auto-create-props.write.metadata"
+    sink.config |= {f"{prefix}.previous-versions-max": "1", f"{prefix}.delete-after-commit.enabled": "true"}
+    for _ in range(4):
+        run()
+    expire_snapshots(sink.spec(), age_ms=0)
+
+    assert len(ids(sink)) == 2
+    assert len(list(Path(sink.bucket).rglob("*.metadata.json"))) == 2
+
+
 def sink_schema() -> Any:
     from pyiceberg.schema import Schema
     from pyiceberg.types import LongType, NestedField

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
@@ -182,3 +183,32 @@ def test_rows_go_to_the_branch_and_secrets_go_nowhere(sink: IcebergSink, caplog:
     assert table.scan(snapshot_id=table.metadata.refs["audit"].snapshot_id).to_arrow().num_rows == 10
     assert "open-sesame" not in told
     assert "open-sesame" not in json.dumps(table.metadata.model_dump(mode="json"), default=str)
+
+
+def test_branch_begins_with_the_rows_of_main_and_may_be_dropped_after_it_was_merged(
+    sink: IcebergSink, produce: TopicProducer
+) -> None:
+    """As in Java's writers: otherwise `fast_forward` refuses it, and its readers miss the rows of main."""
+    catalog, audit = sink.catalog, {"iceberg_tables_default-commit-branch": "audit"}
+    catalog.create_namespace_if_not_exists("lake")
+    table = catalog.create_table(sink.table_name, NUMBERS, properties={"format-version": "2"})
+    table.append(pa.table({"n": [100]}))
+    sink.run(**audit)
+    table.refresh()
+    branch = table.metadata.snapshot_by_name("audit")
+
+    assert branch is not None
+    assert branch.parent_snapshot_id == table.metadata.current_snapshot_id
+    assert table.scan(snapshot_id=branch.snapshot_id).to_arrow().num_rows == 11
+    assert table.scan().to_arrow().num_rows == 1
+
+    table.manage_snapshots().set_current_snapshot(branch.snapshot_id).remove_branch("audit").commit()
+    produce(sink.topic, numbered(10, 12, 2)[0])
+    report = sink.run(**audit)
+    table.refresh()
+    branch = table.metadata.snapshot_by_name("audit")
+
+    assert branch is not None
+    assert report.notes == ()
+    assert table.scan(snapshot_id=branch.snapshot_id).to_arrow().num_rows == 13
+    catalog.close()
