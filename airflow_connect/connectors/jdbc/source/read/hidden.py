@@ -109,7 +109,7 @@ def note_hidden(reading: Reading, criteria: Criteria, source: Source, position: 
     if timeless is not None:
         where = ", ".join(column.name for column in tracked.timestamps)
         say(timeless, f"{_TIMELESS[reading.name]} in {where}", _BY_POSITION)
-    ahead = None if is_query else criteria.ahead(reading.clock_us + _DAY_US)
+    ahead = criteria.ahead(reading.clock_us + _DAY_US)
     if ahead is not None:
         where = ", ".join(column.name for column in tracked.timestamps)
         say(

@@ -209,3 +209,23 @@ def test_constraint_that_does_not_hold_for_all_rows_is_no_not_null(
     if kind == "not valid":
         postgresql_database.execute("DELETE FROM orders WHERE id = 2", "ALTER TABLE orders VALIDATE CONSTRAINT there")
         assert copies(postgresql_database, "timestamp", **chosen).run().ids() == [1]
+
+
+@BOTH_PATHS
+@pytest.mark.parametrize("first", ["2026-01-01", "2099-01-01"], ids=["copied", "none"])
+def test_rows_of_a_query_that_are_far_ahead_are_counted_by_its_first_run(
+    database: Database, columnar: bool, first: str
+) -> None:
+    kind = {"postgresql": "timestamp", "mysql": "datetime", "sqlite": "timestamp"}[database.dialect]
+    database.execute(
+        f"CREATE TABLE orders (id int NOT NULL, changed {kind} NOT NULL)",
+        f"INSERT INTO orders VALUES (1, '{first}'), (2, '2099-01-02')",
+    )
+    query = {"query": "SELECT * FROM orders", "timestamp_column_name": "changed"}
+    runs = copies(database, "timestamp+incrementing", columnar, **query)
+    run = runs.run()
+    count = 2 if first.startswith("2099") else 1
+    assert run.ids() == [1, 2][: 2 - count]
+    (note,) = run.notes
+    rows = "2 rows of query have" if count == 2 else "1 row of query has"
+    assert note.startswith(f"{rows} a timestamp in changed that is more than a day ahead")
