@@ -349,9 +349,9 @@ class Targets:
                 f" CreateTime there, or {RestoreKeys.accepted}={TIMESTAMP}."
             )
         oldest = wanted.oldest_ms
-        if oldest is None:
-            return
-        if oldest < times_of(settings, self.now_ms)[0] and oldest > 0 and TIMESTAMP not in self.accepted:
+        if oldest is None or oldest <= 0:
+            return  # Tasks leave out a timestamp that cannot be written, or replace it.
+        if oldest < times_of(settings, self.now_ms)[0] and TIMESTAMP not in self.accepted:
             before = settings[BEFORE_MAX]
             yield f"{target} has {BEFORE_MAX}={before}, and the backup has the timestamp {oldest}, which it refuses."
         if oldest < deletes_before(settings, self.now_ms) and RETENTION not in self.accepted:

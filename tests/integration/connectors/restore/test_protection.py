@@ -84,12 +84,15 @@ def test_timestamps_that_the_topic_refuses(restore: Restore, make_topic: Any, tm
     assert f"message.timestamp.before.max.ms={DAY_MS}" in error(restore)[1]
 
 
-def test_timestamp_that_cannot_be_written_leaves_its_partition_out(restore: Restore, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stamp", [0, -1])
+def test_timestamp_that_cannot_be_written_leaves_its_partition_out(
+    restore: Restore, tmp_path: Path, stamp: int
+) -> None:
     backup(tmp_path, 0, 1, partition=0)
-    write_file(tmp_path / "topics", [record(0, partition=1), record(1, partition=1, timestamp=0)])
+    write_file(tmp_path / "topics", [record(0, partition=1), record(1, partition=1, timestamp=stamp)])
     report = restore.try_run()
     assert report.status == "failed" and report.error is not None
-    assert "t-1@1 of the backup has the timestamp 0" in str(report.error["message"])
+    assert f"t-1@1 of the backup has the timestamp {stamp}" in str(report.error["message"])
     assert [one.partition for one in stored(restore.bootstrap, restore.target)] == [0, 0, 1]
     report = restore.run(**{"accept.loss": "timestamp"})
     assert report.records == 1
