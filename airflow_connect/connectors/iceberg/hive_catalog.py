@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from airflow_connect.errors import IcebergError, UnavailableError, missing_package
+from airflow_connect.errors import IcebergError, SchemaError, UnavailableError, missing_package
 
 try:
     from hive_metastore.ThriftHiveMetastore import Client
@@ -38,6 +38,8 @@ try:
         HiveCatalog,
     )
     from pyiceberg.exceptions import CommitFailedException
+    from pyiceberg.schema import Schema, index_by_id
+    from pyiceberg.table.update import AddSchemaUpdate
     from pyiceberg.utils.properties import property_as_bool
     from thrift.protocol import TBinaryProtocol
     from thrift.Thrift import TException
@@ -54,6 +56,9 @@ _PREVIOUS, _LOCATION = "previous_metadata_location", "metadata_location"
 _EXPECTED_KEY, _EXPECTED = "expected_parameter_key", "expected_parameter_value"
 _CHANGED = "The table has been modified"
 """In what the metastore says if the condition does not hold (`HiveAlterHandler`)."""
+_READABLE = "_. $"
+"""In the name of a field of a struct, beside letters and digits (`TypeInfoUtils.isTypeChar`)."""
+_LONGEST_COMMENT = 256
 _INCOMPATIBLE = "types incompatible"
 """In what it says of columns."""
 
@@ -74,6 +79,26 @@ class CompareAndSetCatalog(HiveCatalog):
     @_client.setter
     def _client(self, value: Any) -> None:
         """The library keeps one connection for all threads; here each use opens its own."""
+
+    def create_table(self, identifier: Any, schema: Any, *arguments: Any, **more: Any) -> Any:
+        """Create a table.
+
+        Raises:
+            SchemaError: the metastore could not read the names of its columns.
+        """
+        _check_names(schema)
+        return super().create_table(identifier, schema, *arguments, **more)
+
+    def commit_table(self, table: Any, requirements: Any, updates: Any) -> Any:
+        """Change a table.
+
+        Raises:
+            SchemaError: the metastore could not read the names of its columns.
+        """
+        for update in updates:
+            if isinstance(update, AddSchemaUpdate):
+                _check_names(update.schema_)
+        return super().commit_table(table, requirements, updates)
 
     @staticmethod
     def check_properties(name: str, properties: Mapping[str, str]) -> None:
@@ -115,6 +140,38 @@ class CompareAndSetCatalog(HiveCatalog):
             code="iceberg.hive_metastore",
             suggestion="Use Hive 2.3.10, or 4.0.1 and newer (HIVE-26882, HIVE-28121), or another catalog.",
         )
+
+
+def _check_names(schema: Any) -> None:
+    """Refuse names that the metastore would accept once, and then fail to read at each later change of the table.
+
+    Raises:
+        SchemaError: names the fields.
+    """
+    if not isinstance(schema, Schema):
+        return
+    own = {field.field_id for field in schema.fields}
+    inner = [field.name for key, field in index_by_id(schema).items() if key not in own]
+    if bad := sorted({name for name in inner if not all(map(_is_readable, name))}):
+        raise SchemaError(
+            f"The Hive metastore cannot read types with these names of fields in structs: {', '.join(bad)}.",
+            code="iceberg.hive_names",
+            suggestion="Rename or drop the fields with a transformation (ReplaceField). It can read letters,"
+            " digits, underscores, dollar signs, dots and spaces.",
+        )
+
+
+def _is_readable(one: str) -> bool:
+    """Java's `isLetterOrDigit` of 16 bits."""
+    return one in _READABLE or (one <= "\uffff" and (one.isalpha() or one.isdecimal()))
+
+
+def _with_short_comments(table: Any) -> Any:
+    """Cut what the metastore has no room for. Iceberg's own metadata has the whole text."""
+    for column in table.sd.cols:
+        if column.comment and len(column.comment) > _LONGEST_COMMENT:
+            column.comment = f"{column.comment[: _LONGEST_COMMENT - 3]}..."
+    return table
 
 
 def _probe(namespace: str, name: str) -> Any:
@@ -186,6 +243,10 @@ class _Comparing:
         """Everything else as it is."""
         return getattr(self._client, name)
 
+    def create_table(self, table: Any) -> None:
+        """Create a table."""
+        self._client.create_table(_with_short_comments(table))
+
     def lock(self, request: Any) -> Any:
         """Take none."""
         return LockResponse(lockid=0, state=LockState.ACQUIRED)
@@ -205,7 +266,9 @@ class _Comparing:
         expected = {_EXPECTED_KEY: _LOCATION, _EXPECTED: new_tbl.parameters[_PREVIOUS]}
         environment_context.properties = {**(environment_context.properties or {}), **expected}
         try:
-            self._client.alter_table_with_environment_context(dbname, tbl_name, new_tbl, environment_context)
+            self._client.alter_table_with_environment_context(
+                dbname, tbl_name, _with_short_comments(new_tbl), environment_context
+            )
         except MetaException as error:
             if _CHANGED in str(error.message):
                 raise CommitFailedException(f"{dbname}.{tbl_name} was changed by another writer") from error

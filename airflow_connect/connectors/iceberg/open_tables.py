@@ -322,6 +322,8 @@ class OpenTables:
                 # Another task may have been faster, also with the namespace.
                 if (found := self._loaded(name)) is not None:
                     return found
+                if isinstance(error, SchemaError):
+                    raise
                 problem = translate(error, f"creating table {name}")
                 if not problem.retriable or not retry.pause():
                     raise problem from error

@@ -182,14 +182,22 @@ def _counted(
 
     Records that Kafka has deleted meanwhile are not there to be counted.
     """
+    from airflow_connect.kafka.admin import watermarks
+    from airflow_connect.kafka.clients.short_lived import admin_client
     from airflow_connect.kafka.reading.topic_contents import committed_records
 
     without = [one.topic_partition for one in coverage.spans if one.topic_partition not in earliest]
     earliest = {**earliest, **_earliest(configuration, without)}
+    # A topic that was created again may end before what the table holds.
+    ends = watermarks.log_ends(
+        admin_client(configuration.admin.settings), [one.topic_partition for one in coverage.spans]
+    )
     ranges = []
     for one in coverage.spans:
         tp = one.topic_partition
-        ranges.append(OffsetRange(*tp, max(one.start, earliest[tp]), max(one.end, committed.get(tp, 0))))
+        start = max(one.start, earliest[tp])
+        end = min(max(one.end, committed.get(tp, 0)), ends[tp].offset)
+        ranges.append(OffsetRange(*tp, start, max(start, end)))
     missing: dict[TopicPartition, list[OffsetRange]] = {one.topic_partition: [] for one in coverage.spans}
     for gap in coverage.missing:
         missing[gap.topic_partition].append(gap)
@@ -258,7 +266,8 @@ def _notes(
         begin = begins[TopicPartition(one.topic, one.partition)]
         yield (
             f"The first snapshot begins with {one.topic}-{one.partition} at {one.start}, but Kafka has offsets from"
-            f" {begin}: the connector began there, or earlier rows went with a table that was dropped or replaced."
+            f" {begin}: the connector began there, earlier records were left out or sent elsewhere, or"
+            " rows went with a table that was dropped or replaced."
         )
     if len(late) > _MOST_NAMED:
         yield f"The same holds for {plural(len(late) - _MOST_NAMED, 'more partition')}."

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Place
+from confluent_kafka.admin import AdminClient
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
@@ -21,7 +22,7 @@ from airflow_connect.runtime.spec import RunSpec
 from tests.support.command_line import Done, run_command
 from tests.support.copies.iceberg import IcebergSink, iceberg_sink
 from tests.support.copies.s3 import numbered
-from tests.support.kafka_data import TopicProducer
+from tests.support.kafka_data import TopicProducer, create_topic
 
 pytestmark = pytest.mark.integration
 
@@ -188,3 +189,15 @@ def test_snapshots_that_maintenance_has_expired_are_named(
     assert found.notes == (
         "Earlier snapshots have expired: nothing is said about the records before the first one shown.",
     )
+
+
+def test_topic_that_was_created_again_is_read_to_its_end(sink: IcebergSink, produce: TopicProducer) -> None:
+    admin = AdminClient({"bootstrap.servers": sink.kafka.bootstrap})
+    admin.delete_topics([sink.topic])[sink.topic].result()
+    create_topic(sink.kafka.bootstrap, sink.topic, 1)
+    produce(sink.topic, numbered(0, 3)[0])
+    sink.run(offsets_out_of_range="earliest")
+    twice, behind = audit(sink).findings
+
+    assert f"hold {sink.topic}-0[0, 3)" in twice
+    assert f"holds {sink.topic}-0 up to 11, but the committed offset is 3" in behind

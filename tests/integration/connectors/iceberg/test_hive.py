@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -185,3 +186,39 @@ def test_metastore_that_refuses_a_column_is_asked_once(
     assert (refused.error["code"], refused.error["retriable"]) == ("iceberg.hive_columns", False)
     assert "disallow.incompatible.col.type.changes=false" in refused.error["suggestion"]
     assert asked == [2], "the trial of the preflight, and the change"
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_field_of_a_struct_that_the_metastore_could_not_read_is_an_error_of_its_record(
+    sink: IcebergSink, catalog: CompareAndSetCatalog, produce: TopicProducer, is_new: bool
+) -> None:
+    """It accepts the column, and then refuses each later change of the table."""
+    if not is_new:
+        sink.run()
+    produce(
+        sink.topic, [(0, None, '{"n": 10, "h": {"content-type": "x"}}'), (0, None, '{"n": 11, "h": {"a b.c_1": 1}}')]
+    )
+    refused = sink.try_run()
+    report = sink.run(errors_tolerance="all")
+
+    assert refused.error is not None
+    assert refused.error["code"] == "iceberg.hive_names"
+    assert "fields in structs: content-type." in refused.error["message"]
+    assert report.records == (11 if is_new else 1)
+    assert numbers(sink, catalog) == [*range(10), 11]
+
+
+def test_long_description_of_a_column_is_whole_in_the_table(
+    sink: IcebergSink, catalog: CompareAndSetCatalog, produce: TopicProducer, make_topic: Callable[..., str]
+) -> None:
+    sink.topic = make_topic(1)
+    text = "ä" * 300
+    field = {"field": "n", "type": "int64", "optional": True, "doc": text}
+    produce(sink.topic, [(0, None, json.dumps({"schema": {"type": "struct", "fields": [field]}, "payload": {"n": 1}}))])
+    sink.run(value_converter_schemas_enable="true", value_converter="org.apache.kafka.connect.json.JsonConverter")
+    name = sink.config["iceberg.tables"] or ""
+    with catalog._client as client:
+        (column,) = client.get_table(*name.split(".")).sd.cols
+
+    assert [one.doc for one in catalog.load_table(name).schema().fields] == [text]
+    assert column.comment == "ä" * 253 + "..."
