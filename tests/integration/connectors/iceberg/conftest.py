@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
+from tests.support.session.searching import IS_SOAK
+
+collect_ignore = [] if IS_SOAK else ["test_nessie.py"]
+"""Nessie is 240 MB to fetch."""
 
 
 @pytest.fixture(scope="session")

@@ -14,14 +14,9 @@ from tests.devstack.nessie import WAREHOUSE, Nessie
 from tests.support.copies.iceberg import IcebergSink, iceberg_sink
 from tests.support.copies.s3 import numbered
 from tests.support.kafka_data import TopicProducer
-from tests.support.session.searching import IS_SOAK
 from tests.support.steps import Crashed, Steps
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.budget(120),
-    pytest.mark.skipif(not IS_SOAK, reason="Nessie is large to fetch; make soak runs it."),
-]
+pytestmark = [pytest.mark.integration, pytest.mark.budget(120)]
 
 
 @pytest.fixture(scope="module")
