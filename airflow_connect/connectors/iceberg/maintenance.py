@@ -71,7 +71,7 @@ class TableExpiry(JsonDocument):
 
 
 def expire(catalog: Catalog, name: str, keeping: Keeping, *, dry_run: bool) -> TableExpiry:
-    """Expire the snapshots of one table that nothing needs; again if somebody else commits at the same time.
+    """Expire the snapshots of one table that are not needed; tries again after a concurrent commit.
 
     Raises:
         ConnectError: the catalog refuses, or does not answer in time. What has been expired stays so.

@@ -23,7 +23,7 @@ from airflow_connect.runtime.reporting.texts import format_bytes, format_count, 
 SMALL_BYTES = 16 << 20
 """Readers of tables are slow with many files below that size. A file that is smaller than its target is no harm."""
 MANY_FILES, FEW_FILES = 100, 10
-"""Files of one run in one table: that nobody wants, and that do no harm, however small they are."""
+"""Files of one run in one table: too many, and so few that their size does not matter."""
 _DAY_MS = 86_400_000
 _TARGET = "write.target-file-size-bytes"
 _BUCKET = re.compile(r"bucket\[(\d+)\]")

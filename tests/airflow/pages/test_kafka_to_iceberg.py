@@ -83,7 +83,7 @@ def test_lake_dag_appends_every_record_once(
     ]
     assert told[0]["offsets"] == {f"{topic}-{p}": [0, len(ORDERS) // 2] for p in range(2)}
     assert events[1].extra["snapshots"] == []
-    table.append(table.scan().to_arrow())  # Of somebody else, after the run.
+    table.append(table.scan().to_arrow())  # Another writer commits after the run.
     consumer, maintenance = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     total = load_dag(consumer.replace('"type": "rest"', '"type": "sql"')).get_task("total").python_callable
     amounts = sum(order["amount"] for order in ORDERS)
