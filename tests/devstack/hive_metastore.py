@@ -121,6 +121,7 @@ class HiveMetastore(JavaServer):
             "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={self.data_dir / 'database'};create=true",
             "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
             "datanucleus.schema.autoCreateAll": "true",
+            "datanucleus.connectionPoolingType": "HikariCP",
             "hive.metastore.schema.verification": "false",
             "hive.metastore.warehouse.dir": self.warehouse.as_uri(),
             "hive.exec.scratchdir": scratch.as_uri(),

@@ -18,6 +18,7 @@ from airflow_connect.errors import IcebergError, SchemaError, UnavailableError, 
 
 try:
     from hive_metastore.ThriftHiveMetastore import Client
+    from hive_metastore.ttypes import Database as HiveDatabase
     from hive_metastore.ttypes import (
         EnvironmentContext,
         FieldSchema,
@@ -37,7 +38,7 @@ try:
         HIVE_KERBEROS_SERVICE_NAME_DEFAULT,
         HiveCatalog,
     )
-    from pyiceberg.exceptions import CommitFailedException
+    from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError
     from pyiceberg.schema import Schema, index_by_id
     from pyiceberg.table.update import AddSchemaUpdate
     from pyiceberg.utils.properties import property_as_bool
@@ -100,6 +101,23 @@ class CompareAndSetCatalog(HiveCatalog):
                 _check_names(update.schema_)
         return super().commit_table(table, requirements, updates)
 
+    def create_namespace(self, namespace: Any, properties: Mapping[str, str] | None = None) -> None:
+        """Create a database, once its folder is there.
+
+        The metastore makes the folder if there is none. If then another call has created the database meanwhile, it
+        deletes the folder, with the tables that others have put there (`create_database_core` of `HiveMetaStore`).
+
+        Raises:
+            NamespaceAlreadyExistsError: there is one.
+            Exception: of thrift, or of the metastore.
+        """
+        name = self.identifier_to_database(namespace)
+        with self._client as client:
+            if _has_database(client, name):
+                raise NamespaceAlreadyExistsError(f"Database {name} already exists")
+            _make_folder(client, name, (properties or {}).get("location"))
+        super().create_namespace(namespace, dict(properties or {}))
+
     @staticmethod
     def check_properties(name: str, properties: Mapping[str, str]) -> None:
         """Refuse a table whose writers take locks.
@@ -140,6 +158,39 @@ class CompareAndSetCatalog(HiveCatalog):
             code="iceberg.hive_metastore",
             suggestion="Use Hive 2.3.10, or 4.0.1 and newer (HIVE-26882, HIVE-28121), or another catalog.",
         )
+
+
+def _has_database(client: Any, name: str) -> bool:
+    try:
+        client.get_database(name)
+    except NoSuchObjectException:
+        return False
+    return True
+
+
+def _make_folder(client: Any, database: str, location: str | None) -> None:
+    """Let the metastore make the folder of a database that does not exist yet.
+
+    It makes those of tables with a name that nobody else uses, so such a call does not lose to another one and delete
+    it. A database with such a name tells where the metastore's version puts databases.
+    """
+    probe = f"airflow_connect_probe_{uuid.uuid4().hex}"
+    client.create_database(HiveDatabase(name=probe, parameters={}))
+    try:
+        default = client.get_database(probe).locationUri.replace(probe, database.lower())
+        client.create_table(_table_at(location or default, probe))
+        client.drop_table(probe, probe, False)
+    finally:
+        client.drop_database(probe, True, True)
+
+
+def _table_at(location: str, name: str) -> Any:
+    columns = [FieldSchema(name="n", type="int", comment="")]
+    return HiveTable(
+        dbName=name, tableName=name, owner="", tableType="EXTERNAL_TABLE", partitionKeys=[],
+        sd=StorageDescriptor(cols=columns, location=location, serdeInfo=SerDeInfo(parameters={}), parameters={}),
+        parameters={"EXTERNAL": "TRUE"},
+    )  # fmt: skip
 
 
 def _check_names(schema: Any) -> None:
@@ -210,7 +261,11 @@ class _Connection:
                 continue
             client = Client(TBinaryProtocol.TBinaryProtocol(self._transport))
             if self._properties.get("ugi"):
-                client.set_ugi(*self._properties["ugi"].split(":"))
+                try:
+                    client.set_ugi(*self._properties["ugi"].split(":"))
+                except BaseException:
+                    self._transport.close()  # Nobody leaves what nobody has entered.
+                    raise
             return _Comparing(client)
         raise UnavailableError(
             f"No Hive metastore answers: {'; '.join(errors)[:500]}.",

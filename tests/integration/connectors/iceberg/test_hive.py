@@ -6,11 +6,12 @@ import contextlib
 import json
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hive_metastore.ThriftHiveMetastore import Client
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
@@ -222,3 +223,45 @@ def test_long_description_of_a_column_is_whole_in_the_table(
 
     assert [one.doc for one in catalog.load_table(name).schema().fields] == [text]
     assert column.comment == "ä" * 253 + "..."
+
+
+def test_database_whose_creation_loses_a_race_keeps_its_folder(
+    metastore: HiveMetastore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The metastore deletes the folder that it has made for the loser, with the tables of the winner."""
+    names = [f"race_{uuid.uuid4().hex[:8]}" for _ in range(6)]
+    catalog = CompareAndSetCatalog("x", type="hive", uri=metastore.uri)
+    made_before: list[bool] = []
+
+    def create_database(client: Client, database: object) -> None:
+        if (name := database.name).startswith("race_"):  # type: ignore[attr-defined]
+            made_before.append((metastore.warehouse / f"{name}.db").is_dir())
+        original(client, database)
+
+    original = Client.create_database
+    monkeypatch.setattr(Client, "create_database", create_database)
+
+    def table_in(name: str, number: int) -> Path:
+        catalog.create_namespace_if_not_exists(name)
+        table = catalog.create_table(f"{name}.t{number}", NUMBERS)
+        return Path("/" + table.metadata_location.removeprefix("file:").lstrip("/"))
+
+    for name in names:
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(table_in, [name] * 4, range(4)))
+        assert [path.is_file() for path in found] == [True] * 4
+    assert set(made_before) == {True}
+    assert not [name for (name,) in catalog.list_namespaces() if name.startswith("airflow_connect_probe")]
+    assert not list(metastore.warehouse.glob("airflow_connect_probe*"))
+    with pytest.raises(NamespaceAlreadyExistsError):
+        catalog.create_namespace(names[0])
+
+
+def test_database_may_have_a_folder_of_its_own(metastore: HiveMetastore, tmp_path: Path) -> None:
+    name = f"elsewhere_{uuid.uuid4().hex[:8]}"
+    catalog = CompareAndSetCatalog("x", type="hive", uri=metastore.uri)
+    catalog.create_namespace(name, {"location": f"file://{tmp_path}/own"})
+
+    assert (tmp_path / "own").is_dir()
+    assert not (metastore.warehouse / f"{name}.db").exists()
+    assert catalog.load_namespace_properties(name)["location"].endswith(f"{tmp_path}/own")
