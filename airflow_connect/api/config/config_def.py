@@ -7,7 +7,7 @@ between keys (`Rule`) are checked by `validate` and `parse`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final, NamedTuple, Protocol, Self
@@ -263,16 +263,6 @@ class ConfigDef:
             self.define_rule(names, rule)
         self._unused.extend(other._unused)
         return self
-
-    def without(self, names: Container[str]) -> ConfigDef:
-        """A copy that does not define these keys, nor what depends on them."""
-        copy = ConfigDef().define(*(key for key in self._keys.values() if key.name not in names))
-        copy.define_family(*self._families)
-        for checked, rule in self._rules:
-            if not any(name in names for name in checked):
-                copy.define_rule(checked, rule)
-        copy._unused.extend(self._unused)
-        return copy
 
     @property
     def keys(self) -> Mapping[str, ConfigKey]:

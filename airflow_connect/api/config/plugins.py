@@ -19,7 +19,6 @@ from airflow_connect.api.config.near_names import did_you_mean, nearest
 from airflow_connect.api.config.values import shortened
 from airflow_connect.errors import ConfigError
 
-_ARGUMENT = re.compile(r"(.+)\[(.+)\]")
 _PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 
@@ -246,8 +245,8 @@ def load(ref: PluginRef) -> Any:
     Raises:
         ConfigError: the module cannot be imported, whatever it raises, or has no such attribute.
     """
-    with_argument = _ARGUMENT.fullmatch(ref.path)
-    module_name, _, attribute = (with_argument[1] if with_argument else ref.path).partition(":")
+    path, _, argument = ref.path.removesuffix("]").partition("[")
+    module_name, _, attribute = path.partition(":")
     try:
         found: Any = import_module(module_name)
         for part in attribute.split("."):
@@ -260,7 +259,7 @@ def load(ref: PluginRef) -> Any:
         # The code of a plugin, and a worker runs other connectors too: not even SystemExit may end it.
         why = f"the import ended with {type(error).__name__}: {error}"
         raise _not_loadable(ref, why, "Repair the module, so that it can be imported.") from error
-    return found(with_argument[2]) if with_argument else found
+    return found(argument) if argument else found
 
 
 def _not_loadable(ref: PluginRef, why: str, suggestion: str) -> ConfigError:

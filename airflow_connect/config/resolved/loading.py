@@ -100,7 +100,11 @@ def _with_shared_keys(reference: plugins.PluginRef, definition: ConfigDef, share
     A Java connector may define some of these again, as Kafka Connect allows: the run obeys those of every connector.
     """
     if reference.is_java:
-        definition = definition.without(shared.keys)
+        own = [key for key in definition.keys.values() if key.name not in shared.keys]
+        complete = ConfigDef().define(*own).define_family(*definition.families)
+        for names, rule in definition.rules:
+            complete.define_rule(names, rule)
+        return complete.include(shared)
     return definition if sink_keys.NAME in definition.keys else shared.include(definition)
 
 

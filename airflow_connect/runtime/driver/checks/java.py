@@ -89,14 +89,14 @@ def with_java(own: Infos, java: Infos, connector: Mapping[str, Any], *, is_sink:
     hide = ResolvedReferences(
         {value.reference: str(value) for value in connector.values() if isinstance(value, ResolvedText)}
     ).hide
-    said = {config["value"]["name"]: config for config in java["configs"]}
+    of_java = {config["value"]["name"]: config for config in java["configs"]}
     configs = []
     for config in own["configs"]:
         name = config["value"]["name"]
-        found = said.pop(name, None)
+        found = of_java.pop(name, None)
         configs.append(config if found is None else _merged(config, found, hide, is_shared=name in shared))
     written = as_written(connector)
-    for name, config in said.items():
+    for name, config in of_java.items():
         value = {**config["value"], "errors": [hide(text) for text in config["value"]["errors"]]}
         if isinstance(connector.get(name), ResolvedText):
             value["value"] = written[name]
