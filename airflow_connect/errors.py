@@ -203,6 +203,12 @@ class DatabaseError(ConnectError):
     code = "database.failed"
 
 
+class JarsError(ConnectError):
+    """Jars of a lock file could not be fetched, or are not those of the lock. Nothing incomplete is kept."""
+
+    code = "jars.failed"
+
+
 class SearchError(ConnectError):
     """A search server refused a request: an index is missing, blocked or closed, or its own message tells why."""
 
@@ -220,6 +226,45 @@ class TaskFailedError(ConnectError):
 
     code = "task.failed"
     retriable = True
+
+
+class JavaPluginError(ConnectError):
+    """A Java plugin threw an exception. The message names the plugin and the exception with its causes."""
+
+    code = "java.plugin_failed"
+
+
+class JavaRetriableError(JavaPluginError, RetriableError):
+    """A Java plugin threw Kafka Connect's RetriableException: the same call may succeed later."""
+
+    code = "java.retriable"
+    retriable = True
+
+
+class JavaDataError(DataError):
+    """A converter or a transformation of the plugin host failed on a record."""
+
+    code = "java.data"
+
+
+class JvmGoneError(ConnectError):
+    """The JVM of a Java plugin ended by itself: killed, crashed, out of memory, or the plugin ended it."""
+
+    code = "java.jvm_gone"
+    retriable = True
+
+
+class JavaBlockedError(ConnectError):
+    """A Java plugin did not return within its time. Its JVM was killed; the message has the stack of its thread."""
+
+    code = "java.blocked"
+    retriable = True
+
+
+class JavaVersionError(AccessError):
+    """The Java, or the Kafka Connect runtime, that plugins would run on is missing or too old."""
+
+    code = "java.version"
 
 
 class InternalError(ConnectError):

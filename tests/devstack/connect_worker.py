@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from airflow_connect.devstack.launching import jars
+from airflow_connect.devstack.launching.java_server import LOCKS as STACK_LOCKS
 from airflow_connect.devstack.launching.java_server import JavaServer
+from airflow_connect.jvm.jars import locked_jars
 from tests.devstack.connect_rest import ConnectRest
 from tests.devstack.jars import LOCKS, fetch_jars
 
@@ -121,7 +122,7 @@ class ConnectWorker(JavaServer):
 
     def _class_path(self) -> list[Path]:
         """Return the broker's jars, which hold the clients that a worker needs, and the worker's own."""
-        return [*jars.fetch_jars(BROKER_LOCK), *fetch_jars(self.lock_name)]
+        return [*locked_jars.fetch_jars(BROKER_LOCK, STACK_LOCKS), *fetch_jars(self.lock_name)]
 
     def _program(self) -> Sequence[str]:
         where = {"group.id": self.group_id} if self.group_id else {"offset.storage.file.filename": self.offsets_file}

@@ -23,8 +23,8 @@ from airflow_connect.devstack.launching.errors import DevStackError
 from airflow_connect.devstack.launching.java_server import JavaServer
 from airflow_connect.devstack.launching.process import POLL_S, answers, log_tail
 from airflow_connect.devstack.launching.running import Running
-from airflow_connect.runtime.engine.cache import locked
-from airflow_connect.runtime.engine.java import find_java
+from airflow_connect.jvm.cache import locked
+from airflow_connect.jvm.java import find_java
 from tests.devstack.jars import LOCKS, fetch_jars
 
 LOCK = "hdfs-3.5.0"

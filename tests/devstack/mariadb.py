@@ -16,7 +16,7 @@ from typing import Self
 from airflow_connect.devstack.launching.errors import DevStackError
 from airflow_connect.devstack.launching.port_server import PortServer
 from airflow_connect.devstack.launching.process import Command
-from airflow_connect.runtime.engine.cache import locked
+from airflow_connect.jvm.cache import locked
 from tests.devstack.jars import fetch_jars
 
 LOCK_NAME = "mariadb-11.4.5"

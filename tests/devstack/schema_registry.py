@@ -12,8 +12,8 @@ from typing import Self
 
 from airflow_connect.devstack.launching.java_server import START_FLAGS, JavaServer
 from airflow_connect.devstack.launching.process import Command
-from airflow_connect.runtime.engine.cache import locked
-from airflow_connect.runtime.engine.java import find_java
+from airflow_connect.jvm.cache import locked
+from airflow_connect.jvm.java import find_java
 from tests.devstack.jars import LOCKS, fetch_jars
 
 DEFAULT_HEAP_MB = 384

@@ -41,6 +41,7 @@ AREAS = {
     "hive": "Hive tables",
     "iceberg": "The Iceberg sink",
     "internal": "Internal errors",
+    "jars": "Jars from Maven repositories",
     "java": "Java",
     "jdbc": "The JDBC sink",
     "search": "The search sink",

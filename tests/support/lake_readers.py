@@ -16,8 +16,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from airflow_connect.runtime.engine.cache import cache_dir, locked
-from airflow_connect.runtime.engine.java import find_java
+from airflow_connect.jvm.cache import cache_dir, locked
+from airflow_connect.jvm.java import find_java
 from tests.devstack.jars import fetch_jars
 
 PINS = Path(__file__).parents[1] / "data/lake_readers"

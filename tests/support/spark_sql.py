@@ -39,7 +39,7 @@ def spark_sql(queries: Sequence[str], folder: Path, metastore_uri: str = "") -> 
 def _main(folder: str, metastore_uri: str) -> None:
     from pyspark.sql import SparkSession
 
-    from airflow_connect.runtime.engine.java import java_home
+    from airflow_connect.jvm.java import java_home
 
     os.environ["JAVA_HOME"] = java_home()
     builder = SparkSession.builder.master("local[1]")

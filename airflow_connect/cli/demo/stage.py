@@ -18,8 +18,8 @@ from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.s3 import S3Server
 from airflow_connect.devstack.topic_data import create_topic, write_records
 from airflow_connect.errors import ConfigError
+from airflow_connect.jvm.cache import cache_dir, replace_text
 from airflow_connect.runtime.config_files import read_connector_file
-from airflow_connect.runtime.engine.cache import cache_dir, replace_text
 from airflow_connect.runtime.reporting.texts import format_count
 
 DAG_ID = "kafka_to_s3"

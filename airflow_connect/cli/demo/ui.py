@@ -23,7 +23,7 @@ from airflow_connect.cli.steps import Step
 from airflow_connect.cli.terminal import Terminal
 from airflow_connect.devstack.launching.process import Command, ServerProcess, free_ports
 from airflow_connect.devstack.topic_data import create_topic, write_records
-from airflow_connect.runtime.engine.cache import cache_dir, replace_text
+from airflow_connect.jvm.cache import cache_dir, replace_text
 
 RECORDS = 5000
 """RSVPs in the topic when the demo begins."""

@@ -7,14 +7,15 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
-from airflow_connect.devstack.launching.jars import LOCKS, fetch_jars
 from airflow_connect.devstack.launching.port_server import PortServer
 from airflow_connect.devstack.launching.process import Command
-from airflow_connect.runtime.engine.class_data import ClassDataArchive
-from airflow_connect.runtime.engine.java import MIN_VERSION, find_java
+from airflow_connect.jvm.class_data import ClassDataArchive
+from airflow_connect.jvm.jars.locked_jars import fetch_jars
+from airflow_connect.jvm.java import MIN_VERSION, find_java
 
 # With the first compiler only and the serial collector, servers start in half the time and use a third of
 # the memory.
+LOCKS = Path(__file__).with_name("locks")
 START_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 

@@ -125,7 +125,7 @@ def check_software(*, runs_here: bool = True) -> Iterator[Check]:
 
 
 def _java() -> Iterator[Check]:
-    from airflow_connect.runtime.engine.java import find_java
+    from airflow_connect.jvm.java import find_java
 
     java = find_java()
     yield Check("Java", f"Java {java.version} at {java.home}.")

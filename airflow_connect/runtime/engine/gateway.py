@@ -27,9 +27,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airflow_connect.errors import TaskFailedError, missing_package
-from airflow_connect.runtime.engine.cache import cache_dir, replace_text
-from airflow_connect.runtime.engine.class_data import ClassDataArchive
-from airflow_connect.runtime.engine.java import find_java
+from airflow_connect.jvm.cache import cache_dir, replace_text
+from airflow_connect.jvm.class_data import ClassDataArchive
+from airflow_connect.jvm.java import find_java
 from airflow_connect.runtime.engine.private_text import argument_file, private_text, properties_text
 
 START_TIMEOUT_S = 60.0

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from airflow_connect.errors import AccessError, UnavailableError
+from airflow_connect.jvm.java import find_java
 from airflow_connect.runtime.engine.gateway import DEAF, spark_home
-from airflow_connect.runtime.engine.java import find_java
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0

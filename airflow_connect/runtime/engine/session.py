@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_connect.errors import TaskFailedError, missing_package
+from airflow_connect.jvm.java import java_home
 from airflow_connect.runtime.engine import worker_daemon
 from airflow_connect.runtime.engine.gateway import Gateway, spark_home, start_gateway, start_submitted
-from airflow_connect.runtime.engine.java import java_home
 from airflow_connect.runtime.engine.pyspark_versions import ensure_one_version
 from airflow_connect.runtime.engine.spark_settings import (
     DEFAULT_MASTER,

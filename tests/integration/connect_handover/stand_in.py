@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyspark
 
-from airflow_connect.runtime.engine.java import java_executable
+from airflow_connect.jvm.java import java_executable
 from tests.devstack.connect_worker import ConnectWorker
 
 SOURCES = Path(__file__).with_name("s3_stand_in")

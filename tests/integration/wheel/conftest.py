@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.runtime.engine.java import java_home
+from airflow_connect.jvm.java import java_home
 
 ROOT = Path(__file__).parents[3]
 LOCK = ROOT / "requirements.lock"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from airflow_connect.jvm.java import find_java
 from airflow_connect.runtime.engine.gateway import spark_home
-from airflow_connect.runtime.engine.java import find_java
 from tests.support.processes.proc import descendants_of
 
 _PROGRAM = """#!/bin/sh

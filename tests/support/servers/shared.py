@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from airflow_connect.devstack.launching.process import ServerProcess, log_tail
-from airflow_connect.runtime.engine.class_data import ClassDataArchive
+from airflow_connect.jvm.class_data import ClassDataArchive
 from tests.support.processes.drivers import is_alive
 
 FOLDER = "servers_folder"

@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Self
 
 from airflow_connect.devstack.launching.process import Command, ServerProcess, answers, free_ports
+from airflow_connect.jvm.java import find_java, java_home
 from airflow_connect.runtime.engine.gateway import class_data, module_options, spark_home, spark_jars
-from airflow_connect.runtime.engine.java import find_java, java_home
 from airflow_connect.runtime.engine.session import DRIVER_MEMORY
 from tests.support.processes.drivers import PROJECT
 

@@ -1,7 +1,7 @@
 """The archive of the classes of Spark's JVM, made before the first test that starts Spark.
 
 A start without it takes 20 s of CPU time instead of 5, and a session starts Spark fifty times, at first in all
-processes at once. The archive is one of the installation (`airflow_connect.runtime.engine.class_data`): only the first
+processes at once. The archive is one of the installation (`airflow_connect.jvm.class_data`): only the first
 session after `make env` makes it.
 
 usage: python -m tests.support.session.spark_classes
@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 
-from airflow_connect.runtime.engine.cache import locked
+from airflow_connect.jvm.cache import locked
 from airflow_connect.runtime.engine.gateway import class_data
 from airflow_connect.runtime.engine.session import DRIVER_MEMORY
 from tests.support.processes.drivers import PROJECT

@@ -11,7 +11,8 @@ import pytest
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.launching import java_server, port_server
 from airflow_connect.devstack.launching.errors import DevStackError
-from airflow_connect.runtime.engine.java import Java
+from airflow_connect.errors import JarsError
+from airflow_connect.jvm.java import Java
 
 
 @pytest.fixture
@@ -27,10 +28,10 @@ def temporary_folder(tmp_path, monkeypatch):
 
 def test_start_without_jars_leaves_no_folder(temporary_folder, monkeypatch):
     def no_network(lock_name, locks):
-        raise DevStackError(f"{lock_name} could not be fetched.", code="devstack.fetch")
+        raise JarsError(f"{lock_name} could not be fetched.", code="jars.fetch")
 
     monkeypatch.setattr(java_server, "fetch_jars", no_network)
-    with pytest.raises(DevStackError, match="could not be fetched"):
+    with pytest.raises(JarsError, match="could not be fetched"):
         KafkaBroker.start()
     assert list(temporary_folder.iterdir()) == []
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from airflow_connect.errors import ConfigError, TaskFailedError
-from airflow_connect.runtime.engine import java
+from airflow_connect.jvm import java
 from airflow_connect.runtime.engine.session import OpenSession, open_session
 from airflow_connect.runtime.engine.spark import SparkEngine
 from tests.support.processes.proc import command_lines, descendants_of, environment_of

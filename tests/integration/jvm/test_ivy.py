@@ -6,8 +6,8 @@ import hashlib
 
 import pytest
 
-from airflow_connect.devstack.launching.errors import DevStackError
-from airflow_connect.devstack.launching.jars import fetch_jars
+from airflow_connect.errors import JarsError
+from airflow_connect.jvm.jars.locked_jars import fetch_jars
 
 pytestmark = pytest.mark.integration
 
@@ -42,20 +42,20 @@ def test_fetch_of_jars_and_archives_gives_every_file(repository):
 
 def test_fetch_of_a_changed_file_is_refused(repository):
     (repository / "m2" / "org" / "example" / "one" / "1.0" / "one-1.0.jar").write_bytes(b"changed")
-    with pytest.raises(DevStackError) as failed:
+    with pytest.raises(JarsError) as failed:
         fetch_jars("test", repository)
-    assert failed.value.code == "devstack.checksum"
+    assert failed.value.code == "jars.checksum"
 
 
 def test_fetch_of_an_artifact_that_is_not_there_names_it(repository):
     (repository / "m2" / "org" / "example" / "two" / "1.0" / "two-1.0.jar").unlink()
-    with pytest.raises(DevStackError, match=r"two#?;?.*1\.0|two-1\.0") as failed:
+    with pytest.raises(JarsError, match=r"two#?;?.*1\.0|two-1\.0") as failed:
         fetch_jars("test", repository)
-    assert failed.value.code == "devstack.fetch"
+    assert failed.value.code == "jars.fetch"
 
 
 def test_fetch_from_a_host_that_does_not_answer_names_the_network(repository, monkeypatch):
     monkeypatch.setenv("AIRFLOW_CONNECT_MAVEN_ROOT", "http://127.0.0.1:9/")
-    with pytest.raises(DevStackError, match="cannot be reached") as failed:
+    with pytest.raises(JarsError, match="cannot be reached") as failed:
         fetch_jars("test", repository)
-    assert failed.value.code == "devstack.fetch"
+    assert failed.value.code == "jars.fetch"

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from airflow_connect.devstack.launching.errors import DevStackError
-from airflow_connect.runtime.engine.java import java_executable
+from airflow_connect.errors import JarsError
+from airflow_connect.jvm.java import java_executable
 
 PROCESSES = 4
 POLL_S = 0.2
@@ -84,7 +84,7 @@ def download(artifacts: Sequence[Artifact], into: Path, scratch: Path, on_poll: 
         on_poll: called a few times a second while it runs.
 
     Raises:
-        DevStackError: `devstack.fetch` with the end of Ivy's log, `devstack.ivy` without pyspark.
+        JarsError: `jars.fetch` with the end of Ivy's log, `jars.ivy` without pyspark.
     """
     running: list[tuple[subprocess.Popen[bytes], Path]] = []
     try:
@@ -124,15 +124,15 @@ def _ivy_jar() -> Path:
     spec = importlib.util.find_spec("pyspark")  # found, not imported
     found = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar")) if spec and spec.origin else []
     if not found:
-        raise DevStackError(
+        raise JarsError(
             "Jars are fetched by the Ivy in the Python package pyspark, which is not installed.",
-            code="devstack.ivy",
-            suggestion="Install airflow-connect[demo].",
+            code="jars.ivy",
+            suggestion="Install airflow-connect[spark].",
         )
     return found[-1]
 
 
-def download_error(log: str) -> DevStackError:
+def download_error(log: str) -> JarsError:
     """An error that names the usual causes instead of Ivy's hundred lines."""
     if any(sign in log for sign in UNTRUSTED_SIGNS):
         cause = "Java does not trust the certificate of the repository (is there a TLS proxy in between?)."
@@ -150,4 +150,4 @@ def download_error(log: str) -> DevStackError:
         cause = "Ivy failed."
         advice = "Its last lines above show the reason."
     tail = "\n".join(line for line in log.splitlines() if line.strip())[-LOG_TAIL_CHARS:]
-    return DevStackError(f"Jars could not be fetched: {cause}\n{tail}\n", code="devstack.fetch", suggestion=advice)
+    return JarsError(f"Jars could not be fetched: {cause}\n{tail}\n", code="jars.fetch", suggestion=advice)

@@ -16,10 +16,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from airflow_connect.devstack.launching import ivy
-from airflow_connect.devstack.launching.errors import DevStackError
-from airflow_connect.runtime.engine.cache import cache_dir, locked
-from airflow_connect.runtime.reporting.texts import plural
+from airflow_connect.counting import plural
+from airflow_connect.errors import JarsError
+from airflow_connect.jvm.cache import cache_dir, locked
+from airflow_connect.jvm.jars import ivy
 
 LOCKS = Path(__file__).with_name("locks")
 
@@ -35,7 +35,7 @@ def fetch_jars(lock_name: str, locks: Path = LOCKS) -> list[Path]:
     Several processes may call it at once: one fetches, the others wait.
 
     Raises:
-        DevStackError: `devstack.fetch` (no network, no such artifact) or `devstack.checksum`.
+        JarsError: `jars.fetch` (no network, no such artifact) or `jars.checksum`.
     """
     lock = locks / f"{lock_name}.lock"
     artifacts = read_lock(lock)
@@ -65,17 +65,17 @@ def _fetch_into(folder: Path, lock_name: str, artifacts: Sequence[ivy.Artifact])
 
 def _check(path: Path, artifact: ivy.Artifact, lock_name: str) -> None:
     if not path.is_file():
-        raise DevStackError(
+        raise JarsError(
             f"{lock_name}: the repository does not have {artifact.file_name}; nothing was kept.",
-            code="devstack.fetch",
+            code="jars.fetch",
             suggestion="Compare the lock with the repository.",
         )
     with path.open("rb") as data:
         found = hashlib.file_digest(data, "sha256").hexdigest()
     if found != artifact.sha256:
-        raise DevStackError(
+        raise JarsError(
             f"{lock_name}: {path.name} has sha256 {found}, not {artifact.sha256}; nothing was kept.",
-            code="devstack.checksum",
+            code="jars.checksum",
             suggestion="The file was changed in transit or in the repository: find out why before you try again.",
         )
 

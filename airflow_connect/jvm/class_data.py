@@ -18,8 +18,8 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from airflow_connect.runtime.engine.cache import TryLock, cache_dir, locked
-from airflow_connect.runtime.engine.java import Java
+from airflow_connect.jvm.cache import TryLock, cache_dir, locked
+from airflow_connect.jvm.java import Java
 
 UNUSED_DAYS = 14
 """An archive takes up to 150 MB, and there is one for each installation of Spark."""

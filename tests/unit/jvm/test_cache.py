@@ -6,7 +6,7 @@ import os
 import stat
 import threading
 
-from airflow_connect.runtime.engine.cache import cache_dir, locked, replace_text
+from airflow_connect.jvm.cache import cache_dir, locked, replace_text
 from tests.support.waiting import wait_until
 
 

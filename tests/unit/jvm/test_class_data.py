@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.runtime.engine.class_data import UNUSED_DAYS, ClassDataArchive
-from airflow_connect.runtime.engine.java import find_java
+from airflow_connect.jvm.class_data import UNUSED_DAYS, ClassDataArchive
+from airflow_connect.jvm.java import find_java
 
 FLAGS = ("-Xmx32m", "-XX:+UseSerialGC")
 USES = "-XX:SharedArchiveFile="

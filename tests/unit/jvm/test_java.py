@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from airflow_connect.errors import AccessError
-from airflow_connect.runtime.engine import java
+from airflow_connect.jvm import java
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ import threading
 
 import pytest
 
-from airflow_connect.devstack.launching import ivy, jars
-from airflow_connect.devstack.launching.errors import DevStackError
+from airflow_connect.devstack.launching.java_server import LOCKS as STACK_LOCKS
+from airflow_connect.errors import JarsError
+from airflow_connect.jvm.jars import ivy, locked_jars
 from tests.devstack.jars import LOCKS
 
 
@@ -48,48 +49,51 @@ def test_artifact_names_file_and_dependency():
     assert 'ext="tar.gz" m:classifier="all"' in classified.dependency()
 
 
-@pytest.mark.parametrize("lock", [*jars.LOCKS.glob("*.lock"), *LOCKS.glob("*.lock")], ids=lambda lock: lock.stem)
+SHIPPED = [lock for folder in (locked_jars.LOCKS, STACK_LOCKS, LOCKS) for lock in folder.glob("*.lock")]
+
+
+@pytest.mark.parametrize("lock", SHIPPED, ids=lambda lock: lock.stem)
 def test_shipped_locks_have_a_checksum_on_every_line_and_no_duplicates(lock):
-    artifacts = jars.read_lock(lock)
+    artifacts = locked_jars.read_lock(lock)
     assert artifacts
     assert all(len(artifact.sha256) == 64 and int(artifact.sha256, 16) >= 0 for artifact in artifacts)
     assert len({artifact.file_name for artifact in artifacts}) == len(artifacts)
 
 
 def test_fetch_jars_returns_sorted_files_and_downloads_once(locks, repository):
-    first = jars.fetch_jars("two", locks)
+    first = locked_jars.fetch_jars("two", locks)
     assert [path.name for path in first] == ["org.a+a+2.0+all.tar.gz", "org.b+b+1.0.jar"]
     assert all(path.read_bytes() == b"content" for path in first)
-    assert jars.fetch_jars("two", locks) == first
+    assert locked_jars.fetch_jars("two", locks) == first
     assert len(repository.calls) == 1
 
 
 def test_fetch_jars_with_a_changed_lock_uses_another_folder(locks, repository):
-    first = jars.fetch_jars("two", locks)
+    first = locked_jars.fetch_jars("two", locks)
     (locks / "two.lock").write_text((locks / "two.lock").read_text().replace("org.b:b:1.0", "org.b:b:1.1"))
-    second = jars.fetch_jars("two", locks)
+    second = locked_jars.fetch_jars("two", locks)
     assert second[1].name == "org.b+b+1.1.jar"
     assert first[1].exists()
 
 
 def test_fetch_jars_with_wrong_checksum_keeps_nothing(locks, repository, tmp_path):
     repository.content = b"other content"
-    with pytest.raises(DevStackError, match=r"two: org\.[ab]\+.* has sha256 .* not .*; nothing was kept") as failed:
-        jars.fetch_jars("two", locks)
-    assert failed.value.code == "devstack.checksum"
+    with pytest.raises(JarsError, match=r"two: org\.[ab]\+.* has sha256 .* not .*; nothing was kept") as failed:
+        locked_jars.fetch_jars("two", locks)
+    assert failed.value.code == "jars.checksum"
     assert list((tmp_path / "cache" / "jars").iterdir()) == []
 
 
 def test_fetch_jars_with_missing_file_keeps_nothing(locks, monkeypatch, tmp_path):
     monkeypatch.setattr(ivy, "download", lambda artifacts, into, scratch, on_poll: None)
-    with pytest.raises(DevStackError, match=r"does not have org\.b\+b\+1\.0\.jar"):
-        jars.fetch_jars("two", locks)
+    with pytest.raises(JarsError, match=r"does not have org\.b\+b\+1\.0\.jar"):
+        locked_jars.fetch_jars("two", locks)
     assert list((tmp_path / "cache" / "jars").iterdir()) == []
 
 
 def test_fetch_jars_by_several_at_once_downloads_once(locks, repository):
     found = []
-    threads = [threading.Thread(target=lambda: found.append(jars.fetch_jars("two", locks))) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: found.append(locked_jars.fetch_jars("two", locks))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -99,8 +103,8 @@ def test_fetch_jars_by_several_at_once_downloads_once(locks, repository):
 
 
 def test_fetch_jars_says_once_what_it_fetches(locks, repository, capsys):
-    jars.fetch_jars("two", locks)
-    jars.fetch_jars("two", locks)
+    locked_jars.fetch_jars("two", locks)
+    locked_jars.fetch_jars("two", locks)
     assert capsys.readouterr().err.count("Fetching two from Maven Central") == 1
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airflow_connect.errors import AccessError
-from airflow_connect.runtime.engine.cache import cache_dir, replace_text
+from airflow_connect.jvm.cache import cache_dir, replace_text
 
 MIN_VERSION = 17
 VECTOR_MODULE = "jdk.incubator.vector"

@@ -1,0 +1,1 @@
+"""Jars of Maven repositories: locked, fetched once, checked."""
