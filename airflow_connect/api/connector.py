@@ -78,7 +78,7 @@ class Connector(ABC):
         """
         return [dict(self.config)] * max_tasks
 
-    def tasks_ended(self) -> None:  # noqa: B027 (most have nothing to say)
+    def after_tasks(self) -> None:  # noqa: B027 (most have nothing to say)
         """Called when all tasks have ended without an error: before the run commits, or for a source, before it ends.
 
         Raises:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.record import SinkRecord
 
 
-class RecordFailure(DataError):
+class RecordFailedError(DataError):
     """A record failed in a stage that the connector's plugin runs itself (`Connector.runs_chain`).
 
     Attributes:

@@ -17,7 +17,7 @@ from airflow_connect.api.connector import Connector, ConnectorContext, Task
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from airflow_connect.api.errant import RecordFailure
+    from airflow_connect.api.errant import RecordFailedError
     from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.record import SourceRecord
     from airflow_connect.api.schema import Schema
@@ -189,7 +189,7 @@ class SourceTaskContext(Protocol):
     def count_dropped(self, number: int) -> None:
         """Count records that transformations of the task itself have dropped (`Connector.runs_chain`)."""
 
-    def report_failed(self, record: SourceRecord, error: RecordFailure) -> None:
+    def report_failed(self, record: SourceRecord, error: RecordFailedError) -> None:
         """Apply `errors.*` to a record that failed in a stage of the task itself, when its method returns.
 
         Args:

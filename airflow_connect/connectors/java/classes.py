@@ -77,4 +77,5 @@ def _chain_class(plugin: JavaPlugin) -> type[Any]:
 
 
 def _simple(plugin: JavaPlugin) -> str:
-    return plugin.class_name.rpartition(".")[2].replace("$", "_")
+    name: str = plugin.class_name.rpartition(".")[2]
+    return name.replace("$", "_")

@@ -85,7 +85,7 @@ class JavaConnector(Connector):
             {**self.config, **added, TASK: json.dumps(task), TASK_ID: str(number)} for number, task in enumerate(tasks)
         ]
 
-    def tasks_ended(self) -> None:
+    def after_tasks(self) -> None:
         """Fail if the connector's own threads have told Connect to.
 
         Raises:

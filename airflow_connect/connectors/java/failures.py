@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_connect.api.errant import RecordFailure
+from airflow_connect.api.errant import RecordFailedError
 
 
-def failure_of(found: Mapping[str, Any]) -> RecordFailure:
+def failure_of(found: Mapping[str, Any]) -> RecordFailedError:
     """The error of a record that a converter, a transformation or the sink task has refused.
 
     Args:
@@ -17,7 +17,7 @@ def failure_of(found: Mapping[str, Any]) -> RecordFailure:
     stage, executing = str(found.get("stage") or "TASK_PUT"), str(found.get("executing") or "the plugin")
     text = str(found.get("message") or "").strip().removesuffix(".")
     said = f": {text}" if text else ""
-    return RecordFailure(
+    return RecordFailedError(
         f"{executing} failed with {found['class']}{said}.",
         stage=stage,
         stage_class=executing,

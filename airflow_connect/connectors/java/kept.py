@@ -1,4 +1,4 @@
-"""Records on their way to a sink's plugin: as a frame, and kept for a while, because the plugin may report them later."""
+"""Records on their way to a sink's plugin: as a frame, and kept, because the plugin may report them later."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class KeptRecords:
 
     def ends(self) -> Iterable[tuple[TopicPartition, int]]:
         """See `Kept`."""
-        return {tp: offset for tp, offset in map(self.place, range(len(self)))}.items()
+        return dict(map(self.place, range(len(self)))).items()
 
     def find(self, tp: TopicPartition, offset: int) -> SinkRecord | None:
         """See `Kept`."""
@@ -131,17 +131,18 @@ def _message_type() -> Any:
 
 
 def _frame(messages: Any, topics: Sequence[str], indexes: Any, timestamp_type: int) -> Frame:
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     from airflow_connect.jvm.frames import Frame
 
-    headers = messages.field("headers")
+    headers, stamps = messages.field("headers"), messages.field("timestamp")
     return Frame(
         topics=topics,
         topic=indexes,
         partition=messages.field("partition"),
         offset=messages.field("offset"),
-        timestamp=pc.fill_null(messages.field("timestamp"), -1),
+        timestamp=pc.if_else(pc.is_null(stamps), pa.scalar(-1, pa.int64()), stamps),
         keys=messages.field("key"),
         values=messages.field("value"),
         headers=headers if len(headers.flatten()) else None,

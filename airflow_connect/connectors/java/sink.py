@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from airflow_connect.api.columns import RecordColumns
-    from airflow_connect.api.errant import RecordFailure
+    from airflow_connect.api.errant import RecordFailedError
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.api.staging import StagedFile
     from airflow_connect.connectors.java.kept import Kept
@@ -67,8 +67,10 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
         if JavaSinkKeys.from_config(config).offsets != PLUGIN:
             return ()
         return (
-            f"{JavaSinkKeys.offsets}={PLUGIN}: {cls.plugin.class_name} keeps offsets of its own, so the run does not"
-            " know whether it has written everything.",
+            (
+                f"{JavaSinkKeys.offsets}={PLUGIN}: {cls.plugin.class_name} keeps offsets of its own, so the run does not"
+                " know whether it has written everything."
+            ),
         )
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
@@ -92,7 +94,7 @@ class JavaSinkTask(SinkTask):
         self._last: dict[TopicPartition, int] = {}
         """Offset of the last record that the plugin has got."""
         self._confirmed: dict[TopicPartition, int] | None = None
-        self._failed: list[tuple[TopicPartition, int, RecordFailure]] = []
+        self._failed: list[tuple[TopicPartition, int, RecordFailedError]] = []
         self._dropped: list[NDArray[np.int64]] = []
         self._kept: deque[Kept] = deque()
         self._paused: set[TopicPartition] = set()
@@ -290,7 +292,7 @@ class JavaSinkTask(SinkTask):
         while sum(map(len, self._kept)) > KEPT_RECORDS and len(self._kept) > 1:
             self._kept.popleft()
 
-    def _record_at(self, tp: TopicPartition, offset: int, failure: RecordFailure) -> SinkRecord:
+    def _record_at(self, tp: TopicPartition, offset: int, failure: RecordFailedError) -> SinkRecord:
         for kept in reversed(self._kept):
             record = kept.find(tp, offset)
             if record is not None:

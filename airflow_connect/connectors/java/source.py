@@ -229,7 +229,7 @@ class JavaSourceTask(SourceTask):
             values=values,
             timestamps=_timestamps(stamps),
             partition=part.partition,
-            headers=None if frame.headers is None else taken(frame.headers),
+            headers=None if frame.headers is None else taken(frame.headers),  # type: ignore[arg-type]
         )
 
     def _place_of(self, failed: Mapping[str, Any]) -> SourceRecord:
@@ -263,7 +263,7 @@ def _timestamps(stamps: pa.Array[Any]) -> pa.Array[Any] | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    without: Any = pc.less(stamps, 0)
+    without: Any = pc.less(stamps, pa.scalar(0, pa.int64()))
     count = int(pc.sum(without).as_py() or 0)
     if count == len(stamps):
         return None

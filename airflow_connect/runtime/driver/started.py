@@ -98,14 +98,14 @@ class Started:
         self._make()
         return self._guarded(method, lambda: use(self._connector))
 
-    def tasks_ended(self) -> None:
+    def after_tasks(self) -> None:
         """Ask whether the connector has a reason to fail the run.
 
         Raises:
             ConnectError: it has.
         """
-        if self._is_started and self._class.tasks_ended is not Connector.tasks_ended:
-            self._guarded("tasks_ended", self._connector.tasks_ended)
+        if self._is_started and self._class.after_tasks is not Connector.after_tasks:
+            self._guarded("after_tasks", self._connector.after_tasks)
 
     def stop(self) -> None:
         """Stop the connector, if it was started. A failure is only logged: it does not undo anything."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errant import RecordFailure
+from airflow_connect.api.errant import RecordFailedError
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import (
     TIMESTAMP_CREATE_TIME,
@@ -65,7 +65,7 @@ class Failure:
     @classmethod
     def of(cls, error: Exception, stage: str, stage_class: str) -> Failure:
         """A failure in a stage, unless the error itself tells where it comes from."""
-        if isinstance(error, RecordFailure):
+        if isinstance(error, RecordFailedError):
             return cls(error.stage, error.stage_class, error)
         return cls(stage, stage_class, error)
 
@@ -289,13 +289,13 @@ def _located(record: KafkaRecord | SourceRecord, failure: Failure, error: Connec
 
 
 def _class_name(error: Exception) -> str:
-    if isinstance(error, RecordFailure):
+    if isinstance(error, RecordFailedError):
         return error.exception_class
     return f"{type(error).__module__}.{type(error).__qualname__}"
 
 
 def _stack_trace(error: Exception) -> str:
-    if isinstance(error, RecordFailure):
+    if isinstance(error, RecordFailedError):
         return _shortened(error.stacktrace, STACK_TRACE_CHARACTERS)
     return _shortened("".join(traceback.format_exception(error)), STACK_TRACE_CHARACTERS)
 

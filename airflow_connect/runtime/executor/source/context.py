@@ -10,7 +10,7 @@ from airflow_connect.runtime.left_out import LeftOut
 from airflow_connect.runtime.reporting.notes import Notes
 
 if TYPE_CHECKING:
-    from airflow_connect.api.errant import RecordFailure
+    from airflow_connect.api.errant import RecordFailedError
     from airflow_connect.api.record import SourceRecord
     from airflow_connect.api.source import SourceOffset, SourcePartition
     from airflow_connect.errors import ConnectError
@@ -91,7 +91,7 @@ class SourceContext:
         self.left_out = LeftOut()
         self._skipped: list[tuple[SourcePartition, SourceOffset]] = []
         self._dropped = 0
-        self._failed: list[tuple[SourceRecord, RecordFailure]] = []
+        self._failed: list[tuple[SourceRecord, RecordFailedError]] = []
 
     def note(self, sentence: str) -> None:
         """Add a sentence to the report of the run."""
@@ -127,11 +127,11 @@ class SourceContext:
         taken, self._dropped = self._dropped, 0
         return taken
 
-    def report_failed(self, record: SourceRecord, error: RecordFailure) -> None:
+    def report_failed(self, record: SourceRecord, error: RecordFailedError) -> None:
         """Apply `errors.*` to a record that failed in the task."""
         self._failed.append((record, error))
 
-    def take_failed(self) -> list[tuple[SourceRecord, RecordFailure]]:
+    def take_failed(self) -> list[tuple[SourceRecord, RecordFailedError]]:
         """The failed records since the last call."""
         taken, self._failed = self._failed, []
         return taken
