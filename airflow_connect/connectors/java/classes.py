@@ -6,76 +6,97 @@ from functools import cache
 from typing import Any
 
 from airflow_connect.api.config.config_def import ConfigDef, KeyFamily
-from airflow_connect.api.config.plugins import PluginKind
-from airflow_connect.connectors.java.connector import JavaConnector
 from airflow_connect.connectors.java.keys import JavaSinkKeys, JavaSourceKeys
 from airflow_connect.errors import ConfigError
-from airflow_connect.jvm.discovery.registry import JavaPlugin, registered
+from airflow_connect.jvm.discovery.catalogue import JavaPlugin
+from airflow_connect.jvm.discovery.registry import registered
+from airflow_connect.jvm.discovery.runtime_types import SINK, SOURCE
 
-_OWN = "Settings that the Java connector reads without declaring them."
+_UNDECLARED = "Settings that the Java connector reads without declaring them."
 
 
-@cache
 def java_class(name: str) -> type[Any]:
     """The class for a Java class that was found in `plugin.path`.
 
     Raises:
-        ConfigError: there is none, or it is a class that only Java connectors can use.
-        ConnectError: its keys are not known yet, and Java could not be asked.
+        ConfigError: there is none.
     """
-    plugin = registered(name)
-    if plugin.kind is PluginKind.CONNECTOR:
-        return _sink_class(plugin) if plugin.is_sink else _source_class(plugin)
-    return _chain_class(plugin)
+    return _class_of(registered(name))
 
 
-def _source_class(plugin: JavaPlugin) -> type[Any]:
-    from airflow_connect.connectors.java.source import JavaSourceConnector, JavaSourceTask
+@cache
+def _class_of(plugin: JavaPlugin) -> type[Any]:
+    if SOURCE in plugin.kinds:
+        from airflow_connect.connectors.java.source import JavaSourceConnector, JavaSourceTask
 
-    task = type(f"{_simple(plugin)}Task", (JavaSourceTask,), {"plugin": plugin, "version": plugin.version})
-    definition = _definition(plugin, JavaSourceKeys.config_def())
-    return _named(plugin, JavaSourceConnector, {"task_class": task, "config_def": definition})
+        return _connector(plugin, JavaSourceConnector, JavaSourceTask)
+    if SINK in plugin.kinds:
+        from airflow_connect.connectors.java.sink import JavaSinkConnector, JavaSinkTask
 
-
-def _sink_class(plugin: JavaPlugin) -> type[Any]:
-    from airflow_connect.connectors.java.sink import JavaSinkConnector, JavaSinkTask
-
-    task = type(f"{_simple(plugin)}Task", (JavaSinkTask,), {"plugin": plugin, "version": plugin.version})
-    definition = _definition(plugin, JavaSinkKeys.config_def())
-    return _named(plugin, JavaSinkConnector, {"task_class": task, "config_def": definition})
+        return _connector(plugin, JavaSinkConnector, JavaSinkTask)
+    return _named(plugin, (_OnlyInJava,), _Definition(None))
 
 
-def _named(plugin: JavaPlugin, base: type[JavaConnector], members: dict[str, Any]) -> type[Any]:
-    documentation = f"{plugin.class_name}, version {plugin.version}, in {plugin.location}."
-    return type(
-        _simple(plugin), (base,), {"plugin": plugin, "version": plugin.version, "__doc__": documentation, **members}
-    )
+def _connector(plugin: JavaPlugin, base: type[Any], task: type[Any]) -> type[Any]:
+    shared = (JavaSourceKeys if SOURCE in plugin.kinds else JavaSinkKeys).config_def()
+    task_class = type(f"{_simple(plugin)}Task", (task,), {"plugin": plugin, "version": _Version()})
+    return _named(plugin, (base,), _Definition(shared), task_class=task_class)
 
 
-def _definition(plugin: JavaPlugin, shared: ConfigDef) -> ConfigDef:
-    """The plugin's keys and ours. As in Connect, it may get keys that it does not declare."""
-    definition = ConfigDef().include(plugin.config_def())
-    return definition.include(shared).define_family(KeyFamily("", _OWN))
-
-
-def _chain_class(plugin: JavaPlugin) -> type[Any]:
-    """A converter, transformation or predicate: it has keys here, and runs in Java only."""
-
-    def refuse(_self: object, *_arguments: object) -> None:
-        raise ConfigError(
-            f"The {plugin.kind.label} {plugin.class_name} is a Java class: only Java connectors can use it yet.",
-            code="java.mixed_chain",
-            suggestion="Use a class of this package or a Python class with this connector.",
-        )
-
-    documentation = f"{plugin.class_name}, version {plugin.version}, in {plugin.location}."
-    return type(
-        _simple(plugin),
-        (),
-        {"__init__": refuse, "__doc__": documentation, "config_def": plugin.config_def(), "plugin": plugin},
-    )
+def _named(plugin: JavaPlugin, bases: tuple[type[Any], ...], definition: _Definition, **members: Any) -> type[Any]:
+    text = f"{plugin.class_name}, in {plugin.location}."
+    own = {"plugin": plugin, "config_def": definition, "version": _Version(), "__doc__": text}
+    return type(_simple(plugin), bases, {**own, **members})
 
 
 def _simple(plugin: JavaPlugin) -> str:
     name: str = plugin.class_name.rpartition(".")[2]
     return name.replace("$", "_")
+
+
+class _Definition:
+    """The class attribute `config_def`: tasks do not need it, and the first time, Java must be asked."""
+
+    def __init__(self, shared: ConfigDef | None) -> None:
+        """`shared`: our keys of a connector."""
+        self._shared = shared
+        self._found: ConfigDef | None = None
+
+    def __get__(self, instance: object, owner: type[Any]) -> ConfigDef:
+        """The plugin's keys and ours. As in Connect, a connector may get keys that it does not declare."""
+        if self._found is None:
+            from airflow_connect.jvm.discovery.describing import config_def_of
+
+            definition = ConfigDef().include(config_def_of(owner.plugin))
+            if self._shared is not None:
+                definition.include(self._shared).define_family(KeyFamily("", _UNDECLARED))
+            self._found = definition
+        return self._found
+
+
+class _Version:
+    """The class attribute `version`."""
+
+    def __get__(self, instance: object, owner: type[Any]) -> str:
+        """What Java says, or "unknown"."""
+        from airflow_connect.jvm.discovery.describing import version_of
+
+        return version_of(owner.plugin) or "unknown"
+
+
+class _OnlyInJava:
+    """A converter, transformation or predicate: it has keys here, and runs in Java only."""
+
+    plugin: JavaPlugin
+
+    def __init__(self, *_arguments: object) -> None:
+        """Refuse.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError(
+            f"{self.plugin.class_name} is a Java class, which only Java connectors can use.",
+            code="java.mixed_chain",
+            suggestion="With this connector, use a class of this package or a Python class.",
+        )

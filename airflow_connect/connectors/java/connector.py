@@ -23,7 +23,7 @@ from airflow_connect.counting import plural
 from airflow_connect.errors import ConfigError, TaskFailedError
 
 if TYPE_CHECKING:
-    from airflow_connect.jvm.discovery.registry import JavaPlugin
+    from airflow_connect.jvm.discovery.catalogue import JavaPlugin
     from airflow_connect.jvm.host import PluginHost
 
 _APACHE = "org.apache.kafka.connect."
@@ -129,7 +129,7 @@ def _not_in_java(kind: PluginKind, name: str) -> str:
         found = resolve(kind, name)
     except ConfigError:
         return ""  # Reported with every other wrong key.
-    if found.name.startswith(_APACHE) or found.path.startswith("airflow_connect.connectors.java."):
+    if found.name.startswith(_APACHE) or found.is_java:
         return ""
     return (
         f"The {kind.label} {found.name} is a Python class here. All classes in the chain of a Java connector run in"

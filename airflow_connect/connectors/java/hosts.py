@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.config.resolved.own_chain import chain_classes
 from airflow_connect.connectors.java.keys import JavaKeys
 from airflow_connect.errors import ConnectError
 
 if TYPE_CHECKING:
-    from airflow_connect.jvm.discovery.registry import JavaPlugin
+    from airflow_connect.jvm.discovery.catalogue import JavaPlugin
     from airflow_connect.jvm.host import PluginHost
 
 TASK, TASK_CLASS, TASK_ID = "airflow.java.task", "airflow.java.task.class", "airflow.java.task.id"
@@ -33,11 +34,12 @@ def start_host(plugin: JavaPlugin, config: Mapping[str, str], *, is_driver: bool
     Raises:
         ConnectError: Java, the jars of Kafka Connect, or the plugin's folder is missing, or the JVM does not start.
     """
+    from airflow_connect.jvm.discovery.registry import folders_of
     from airflow_connect.jvm.host import PluginHost
 
     typed = JavaKeys.from_config(config)
     return PluginHost.start(
-        plugin.folders_for(config),
+        folders_of([plugin.class_name, *(name for _kind, name in chain_classes(config).values())]),
         heap_mb=typed.heap_mb,
         options=typed.options,
         is_driver=is_driver,

@@ -37,7 +37,7 @@ from airflow_connect.connectors.java.keys import JavaSourceKeys
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from airflow_connect.jvm.discovery.registry import JavaPlugin
+    from airflow_connect.jvm.discovery.catalogue import JavaPlugin
     from airflow_connect.jvm.frames import Frame
     from airflow_connect.jvm.host import PluginHost
 

@@ -63,9 +63,7 @@ def is_loadable(plugin: JavaPlugin) -> bool:
     return "error" not in _description(plugin)
 
 
-def describe(
-    locations: Iterable[KnownLocation], *, anew: bool = False
-) -> dict[str, dict[str, dict[str, Any]]]:
+def describe(locations: Iterable[KnownLocation], *, anew: bool = False) -> dict[str, dict[str, dict[str, Any]]]:
     """By location and class: `version`, `keys` (ConfigKeyInfo), or `error`. A JVM is started for what is not cached.
 
     Args:
@@ -133,6 +131,3 @@ def _ask(batch: Sequence[KnownLocation]) -> list[dict[str, Any]]:
         if name not in by_class or ("error" in by_class[name] and "error" not in entry):
             by_class[name] = entry
     return [{plugin.class_name: by_class[plugin.class_name] for plugin in known.scanned.plugins} for known in batch]
-
-
-
