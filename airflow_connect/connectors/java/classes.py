@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from airflow_connect.api.config.config_def import ConfigDef, KeyFamily
+from airflow_connect.connectors.java.chain import JavaConverter, JavaPredicate, JavaTransformation
 from airflow_connect.connectors.java.keys import JavaSinkKeys, JavaSourceKeys
-from airflow_connect.errors import ConfigError
 from airflow_connect.jvm.discovery.catalogue import JavaPlugin
 from airflow_connect.jvm.discovery.registry import registered
-from airflow_connect.jvm.discovery.runtime_types import SINK, SOURCE
+from airflow_connect.jvm.discovery.runtime_types import PREDICATE, SINK, SOURCE, TRANSFORMATION
 
+_made: dict[tuple[str, str], type[Any]] = {}
+"""By name and place: a class is made once, because others compare it."""
 _UNDECLARED = "Settings that the Java connector reads without declaring them."
 
 
@@ -21,10 +22,13 @@ def java_class(name: str) -> type[Any]:
     Raises:
         ConfigError: there is none.
     """
-    return _class_of(registered(name))
+    plugin = registered(name)
+    place = (name, str(plugin.known.folder))
+    if place not in _made:
+        _made[place] = _class_of(plugin)
+    return _made[place]
 
 
-@cache
 def _class_of(plugin: JavaPlugin) -> type[Any]:
     if SOURCE in plugin.kinds:
         from airflow_connect.connectors.java.source import JavaSourceConnector, JavaSourceTask
@@ -34,19 +38,24 @@ def _class_of(plugin: JavaPlugin) -> type[Any]:
         from airflow_connect.connectors.java.sink import JavaSinkConnector, JavaSinkTask
 
         return _connector(plugin, JavaSinkConnector, JavaSinkTask)
-    return _named(plugin, (_OnlyInJava,), _Definition(None))
+    base: type[Any] = JavaConverter
+    if TRANSFORMATION in plugin.kinds:
+        base = JavaTransformation
+    elif PREDICATE in plugin.kinds:
+        base = JavaPredicate
+    return _named(plugin, base, _Definition(None))
 
 
 def _connector(plugin: JavaPlugin, base: type[Any], task: type[Any]) -> type[Any]:
     shared = (JavaSourceKeys if SOURCE in plugin.kinds else JavaSinkKeys).config_def()
     task_class = type(f"{_simple(plugin)}Task", (task,), {"plugin": plugin, "version": _Version()})
-    return _named(plugin, (base,), _Definition(shared), task_class=task_class)
+    return _named(plugin, base, _Definition(shared), task_class=task_class)
 
 
-def _named(plugin: JavaPlugin, bases: tuple[type[Any], ...], definition: _Definition, **members: Any) -> type[Any]:
+def _named(plugin: JavaPlugin, base: type[Any], definition: _Definition, **members: Any) -> type[Any]:
     text = f"{plugin.class_name}, in {plugin.location}."
     own = {"plugin": plugin, "config_def": definition, "version": _Version(), "__doc__": text}
-    return type(_simple(plugin), bases, {**own, **members})
+    return type(_simple(plugin), (base,), {**own, **members})
 
 
 def _simple(plugin: JavaPlugin) -> str:
@@ -82,21 +91,3 @@ class _Version:
         from airflow_connect.jvm.discovery.describing import version_of
 
         return version_of(owner.plugin) or "unknown"
-
-
-class _OnlyInJava:
-    """A converter, transformation or predicate: it has keys here, and runs in Java only."""
-
-    plugin: JavaPlugin
-
-    def __init__(self, *_arguments: object) -> None:
-        """Refuse.
-
-        Raises:
-            ConfigError: always.
-        """
-        raise ConfigError(
-            f"{self.plugin.class_name} is a Java class, which only Java connectors can use.",
-            code="java.mixed_chain",
-            suggestion="With this connector, use a class of this package or a Python class.",
-        )

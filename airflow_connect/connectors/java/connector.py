@@ -11,13 +11,13 @@ from airflow_connect.api.config.plugins import PluginKind, resolve
 from airflow_connect.api.connector import Connector
 from airflow_connect.config.resolved.own_chain import chain_classes
 from airflow_connect.connectors.java.hosts import (
+    DRIVER_HOSTS,
     TASK,
     TASK_CLASS,
     TASK_ID,
     call_timeout_s,
     close_host,
     java_config,
-    start_host,
 )
 from airflow_connect.counting import plural
 from airflow_connect.errors import ConfigError, TaskFailedError
@@ -57,8 +57,20 @@ class JavaConnector(Connector):
     def host(self) -> PluginHost:
         """The host of this object, started on first use."""
         if self._host is None:
-            self._host = start_host(self.plugin, self.config, is_driver=True)
+            self._host = DRIVER_HOSTS.take(self.plugin, self.config)
         return self._host
+
+    def _asked(self, config: Mapping[str, str], op: str, **members: Any) -> Mapping[str, Any]:
+        """The answer of an object that is not started, to a question about a configuration."""
+        host = DRIVER_HOSTS.take(self.plugin, config)
+        try:
+            named = java_config(config, self.plugin.class_name)
+            answer = host.call(op, config=named, timeout_s=call_timeout_s(config), **members).result
+        except BaseException:
+            close_host(host)
+            raise
+        DRIVER_HOSTS.give_back(self.plugin, config, host)
+        return answer
 
     def planned(self, max_tasks: int, offsets: Sequence[Sequence[Any]]) -> list[dict[str, str]]:
         """Let Java check the configuration, start the connector, and tell the configuration of each task.

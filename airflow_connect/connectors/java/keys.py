@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from airflow_connect.api.config.typed import KeyGroup, TypedConfig
-from airflow_connect.api.config.validators import Range
+from airflow_connect.api.config.validators import Lambda, Range
 from airflow_connect.api.sink import Delivery
 
 _JAVA = KeyGroup("Java")
 IDEMPOTENT = "idempotent"
 PLUGIN, RUN = "plugin", "run"
+
+
+def _check_pause(name: str, value: Any) -> None:
+    if value is not None:
+        Range(0).check(name, value)
 
 
 class JavaKeys(TypedConfig):
@@ -64,7 +71,7 @@ class JavaSourceKeys(JavaKeys):
         "airflow.java.start.grace.ms",
         "How long a run waits for the first record of a plugin that does not tell whether it is ready, in milliseconds."
         " Not set: 30000 if the connector has no committed offset, 5000 otherwise.",
-        Range(0), display_name="Wait for the first record",
+        Lambda(_check_pause, "[0,...] or not set"), display_name="Wait for the first record",
     )
     # fmt: on
 

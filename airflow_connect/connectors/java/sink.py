@@ -66,12 +66,8 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
         """That nobody checks offsets that a plugin keeps itself."""
         if JavaSinkKeys.from_config(config).offsets != PLUGIN:
             return ()
-        return (
-            (
-                f"{JavaSinkKeys.offsets}={PLUGIN}: {cls.plugin.class_name} keeps offsets of its own, so the run does not"
-                " know whether it has written everything."
-            ),
-        )
+        name = cls.plugin.class_name
+        return (f"{name} keeps offsets of its own, so the run does not know whether it has written everything.",)
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         """What the Java connector returns, in configurations that a task here understands."""
@@ -110,6 +106,7 @@ class JavaSinkTask(SinkTask):
             task_class=config[TASK_CLASS],
             task_id=int(config[TASK_ID]),
             assignment=[[tp.topic, tp.partition] for tp in partitions],
+            stop_on_error=config.get("errors.tolerance", "none") != "all",
         )
 
     def put(self, records: Sequence[SinkRecord]) -> None:

@@ -33,6 +33,7 @@ from airflow_connect.connectors.java.hosts import (
     start_host,
 )
 from airflow_connect.connectors.java.keys import JavaSourceKeys
+from airflow_connect.errors import TaskFailedError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,21 +69,11 @@ class JavaSourceConnector(JavaConnector, SourceConnector):
     ) -> bool:
         """Ask the Java connector; see `SourceConnector`."""
         pairs = [[dict(partition), None if offset is None else dict(offset)] for partition, offset in offsets.items()]
-        with start_host(self.plugin, config, is_driver=True) as host:
-            answer = host.call(
-                "alter",
-                config=java_config(config, self.plugin.class_name),
-                offsets=pairs,
-                timeout_s=call_timeout_s(config),
-            )
-        return bool(answer.result["value"])
+        return bool(self._asked(config, "alter", offsets=pairs)["value"])
 
     def _support(self, config: Mapping[str, str]) -> Mapping[str, Any]:
         """Both answers. The object is not started, as in Kafka Connect."""
-        with start_host(self.plugin, config, is_driver=True) as host:
-            return host.call(
-                "support", config=java_config(config, self.plugin.class_name), timeout_s=call_timeout_s(config)
-            ).result
+        return self._asked(config, "support")
 
 
 class _Part(NamedTuple):
@@ -201,7 +192,7 @@ class JavaSourceTask(SourceTask):
     def _end_of_frame(self) -> None:
         """The whole frame was returned: its offsets and its mark count."""
         for partition, offset in self._meta["offsets"]:
-            self.context.skip_to(partition, offset)
+            self._reached(partition, offset)
         mark, transaction = self._meta["mark"], self.context.transaction
         if mark is not None and transaction is not None:
             if mark == "abort":
@@ -210,6 +201,23 @@ class JavaSourceTask(SourceTask):
                 transaction.commit_transaction()
         self._returned = int(self._meta["frame"])
         self._frame = None
+
+    def _reached(self, partition: SourcePartition | None, offset: SourceOffset | None) -> None:
+        """Connect deletes the offset of a partition whose record has none; a run cannot, and needs not if there is none.
+
+        Raises:
+            TaskFailedError: the plugin deletes an offset, or has one of no partition.
+        """
+        if partition is not None and offset is not None:
+            self.context.skip_to(partition, offset)
+        elif partition is None or self.context.offset_reader.offset(partition) is not None:
+            raise TaskFailedError(
+                f"{self.plugin.class_name} returned a record with the source partition {partition} and the source"
+                f" offset {offset}.",
+                code="java.offset",
+                suggestion="A run can store an offset of a source partition, but not delete it: report this to the"
+                " plugin's author.",
+            )
 
     def _columns(self, part: _Part) -> SourceColumns:
         frame = self._frame
