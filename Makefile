@@ -33,7 +33,7 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test soak bench unit lowest docs dist lint format lock clean
+.PHONY: help env demo test soak bench unit lowest docs helper dist lint format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ bench: $(STAMP) ## measure records per second, CPU and memory; every record is c
 
 docs: $(STAMP) ## build the documentation site into build/site; a warning is an error
 	@$(BIN)/python docs/site/build.py build/site $(ARGS)
+
+helper: $(STAMP) ## compile the Java program of the plugin host into its jar, which is part of the package
+	@$(BIN)/python -m tests.devstack.helper_jar
 
 dist: $(STAMP) ## build the wheel and the source distribution into dist/
 	@rm -rf dist

@@ -19,7 +19,6 @@ from airflow_connect.api.config.near_names import did_you_mean, nearest
 from airflow_connect.api.config.values import shortened
 from airflow_connect.errors import ConfigError
 
-_ARGUMENT = re.compile(r"(.+)\[(.+)\]")
 _PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 
@@ -91,9 +90,14 @@ class PluginRef(NamedTuple):
         return self.path.endswith("]")
 
 
+PREFERS_JAVA = "airflow.java.prefer"
+"""Key of a connector: whether a Java class comes before one of this package with the same name."""
+_CONNECTOR_CLASS = "connector.class"
+
 _TABLES = "airflow_connect.plugin_tables:TABLES"
 _added: dict[PluginKind, dict[str, str]] = {}
 _searched: dict[str, None] = {}
+_additions = [0]
 
 
 def add(kind: PluginKind, paths: Mapping[str, str], place: str = "") -> None:
@@ -104,10 +108,21 @@ def add(kind: PluginKind, paths: Mapping[str, str], place: str = "") -> None:
         paths: full Java names, and `package.module:function[java class]`.
         place: where they were looked for, for messages: a `plugin.path`.
     """
+    _additions[0] += 1
     # Replaced, not changed: other threads may be looking names up.
     _added[kind] = {**_added.get(kind, {}), **paths}
     if place:
         _searched[place] = None
+
+
+def searched() -> list[str]:
+    """Every plugin path in which classes were looked for."""
+    return list(_searched)
+
+
+def additions() -> int:
+    """How often classes were added: what is remembered about names and their keys is valid for one such number."""
+    return _additions[0]
 
 
 def added(kind: PluginKind) -> dict[str, str]:
@@ -152,6 +167,34 @@ def resolve(kind: PluginKind, name: str, *, prefers_java: bool = False) -> Plugi
     if _DOTTED.fullmatch(name) and _module_exists(module):
         return PluginRef(kind, name, f"{module}:{attribute}")
     raise _not_found(kind, name)
+
+
+def resolve_connector(config: Mapping[str, Any]) -> PluginRef:
+    """Find the class that a connector's configuration names; `airflow.java.prefer` decides between two of one name.
+
+    Raises:
+        ConfigError: nothing has this name.
+    """
+    name = str(config.get(_CONNECTOR_CLASS) or "").strip()
+    return resolve(PluginKind.CONNECTOR, name, prefers_java=prefers_java(config))
+
+
+def prefers_java(config: Mapping[str, Any]) -> bool:
+    """Whether `airflow.java.prefer` is true."""
+    return str(config.get(PREFERS_JAVA) or "").strip().lower() == "true"
+
+
+def note_on_choice(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """A sentence about the class of a connector, if there is one in Python and one in Java."""
+    name = str(config.get(_CONNECTOR_CLASS) or "").strip()
+    java = find_added(PluginKind.CONNECTOR, name)
+    taken = resolve_connector(config)
+    if java is None or (taken.is_java and resolve(PluginKind.CONNECTOR, name).is_java):
+        return ()
+    if taken.is_java:
+        return (f"{name} is the Java class {java.name} of plugin.path, because {PREFERS_JAVA} is true.",)
+    there_is = f"plugin.path has a Java class of this name, {java.name}: {PREFERS_JAVA}=true takes that one."
+    return (f"{name} is the connector of this package. {there_is}",)
 
 
 def installed(kind: PluginKind, name: str) -> PluginRef | None:
@@ -202,8 +245,8 @@ def load(ref: PluginRef) -> Any:
     Raises:
         ConfigError: the module cannot be imported, whatever it raises, or has no such attribute.
     """
-    with_argument = _ARGUMENT.fullmatch(ref.path)
-    module_name, _, attribute = (with_argument[1] if with_argument else ref.path).partition(":")
+    path, _, argument = ref.path.removesuffix("]").partition("[")
+    module_name, _, attribute = path.partition(":")
     try:
         found: Any = import_module(module_name)
         for part in attribute.split("."):
@@ -216,7 +259,7 @@ def load(ref: PluginRef) -> Any:
         # The code of a plugin, and a worker runs other connectors too: not even SystemExit may end it.
         why = f"the import ended with {type(error).__name__}: {error}"
         raise _not_loadable(ref, why, "Repair the module, so that it can be imported.") from error
-    return found(with_argument[2]) if with_argument else found
+    return found(argument) if argument else found
 
 
 def _not_loadable(ref: PluginRef, why: str, suggestion: str) -> ConfigError:

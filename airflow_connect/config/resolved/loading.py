@@ -70,7 +70,8 @@ def connector_definition(raw: Mapping[str, Any]) -> ConfigDef:
             config_path=sink_keys.CONNECTOR_CLASS,
         )
     try:
-        connector = plugins.load_class(plugins.PluginKind.CONNECTOR, name)
+        reference = plugins.resolve_connector({**raw, sink_keys.CONNECTOR_CLASS: name})
+        connector = plugins.load(reference)
     except ConfigError as error:
         raise ConfigError(
             f"{sink_keys.CONNECTOR_CLASS}: {error.message}",
@@ -87,12 +88,21 @@ def connector_definition(raw: Mapping[str, Any]) -> ConfigDef:
         )
     if isinstance(connector, type) and issubclass(connector, SourceConnector):
         shared = source_keys()
-        return with_chain(with_topic_creation(_with_shared_keys(definition, shared), raw), raw)
-    return with_chain(_with_shared_keys(definition, sink_keys.sink_keys()), raw)
+        return with_chain(with_topic_creation(_with_shared_keys(reference, definition, shared), raw), raw)
+    return with_chain(_with_shared_keys(reference, definition, sink_keys.sink_keys()), raw)
 
 
-def _with_shared_keys(definition: ConfigDef, shared: ConfigDef) -> ConfigDef:
-    """The keys of a connector, plus those of every connector of its kind that it does not define itself."""
+def _with_shared_keys(reference: plugins.PluginRef, definition: ConfigDef, shared: ConfigDef) -> ConfigDef:
+    """The keys of a connector, plus those of every connector of its kind that it does not define itself.
+
+    A Java connector may define some of these again, as Kafka Connect allows: the run obeys those of every connector.
+    """
+    if reference.is_java:
+        own = [key for key in definition.keys.values() if key.name not in shared.keys]
+        complete = ConfigDef().define(*own).define_family(*definition.families)
+        for names, rule in definition.rules:
+            complete.define_rule(names, rule)
+        return complete.include(shared)
     return definition if sink_keys.NAME in definition.keys else shared.include(definition)
 
 

@@ -6,12 +6,10 @@ Source: org.apache.kafka.connect.runtime.isolation.PluginUtils (Kafka 4.3.1). Wh
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 _ARCHIVES = (".jar", ".zip")
-_COMMA = re.compile(r"\s*,\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class PluginPath:
 
 def read_plugin_path(text: str) -> PluginPath:
     """Look at every entry of a `plugin.path`; nothing is raised for one that cannot be read."""
-    entries = tuple(entry for entry in _COMMA.split(text.strip()) if entry)
+    entries = tuple(filter(None, map(str.strip, text.split(","))))
     locations: dict[str, Location] = {}
     warnings: list[str] = []
     for entry in dict.fromkeys(entries):

@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from airflow_connect.api.config.plugins import note_on_choice
 from airflow_connect.counting import agreeing, plural
 from airflow_connect.documents.run import DONE, EMPTY, FAILED, Plan, RunReport, TaskPlan, TaskReport
 from airflow_connect.documents.run_detail import RunDetail
@@ -235,7 +236,8 @@ class SourceRun(RunInProgress):
         )
         tasks = tuple(TaskPlan(number, ()) for number in range(len(configs)))
         left_out = map(note_of, self._left_out)
-        notes = (*self._notes.sentences, *left_out, *self._config.delivery_notes)
+        choice = note_on_choice(connector.raw)
+        notes = (*choice, *self._notes.sentences, *left_out, *self._config.delivery_notes)
         plan = Plan(connector.name, self._config.run_id, created_ms, tasks, {}, notes, source)
         return plan, TaskWork(configs, partitions)
 

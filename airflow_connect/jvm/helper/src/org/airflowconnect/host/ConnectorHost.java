@@ -1,0 +1,98 @@
+package org.airflowconnect.host;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.connect.connector.Connector;
+import org.apache.kafka.connect.sink.SinkConnector;
+import org.apache.kafka.connect.source.SourceConnector;
+
+/** One connector: plans its tasks, and stays started while they run, because some work in threads of their own. */
+final class ConnectorHost {
+    private final Calls calls;
+    private final Connector connector;
+    private final Map<String, String> config;
+    private final ConnectorContexts context;
+    private final String name;
+
+    ConnectorHost(Environment environment, JsonNode request) throws PluginFailure {
+        config = Json.config(request.path("config"));
+        connector = environment.newConnector(config);
+        name = connector.getClass().getName();
+        calls = environment.callsFor(connector.getClass());
+        context = new ConnectorContexts(new OffsetStore(request.path("offsets")));
+    }
+
+    ObjectNode plan(int maxTasks) throws PluginFailure {
+        ObjectNode plan = Json.object();
+        ArrayNode warnings = plan.putArray("warnings");
+        boolean isSource = connector instanceof SourceConnector;
+        plan.put("kind", isSource ? "source" : "sink");
+        if (connector instanceof SourceConnector source) {
+            plan.put("exactly_once", answer("exactlyOnceSupport", () -> source.exactlyOnceSupport(config), warnings));
+            plan.put("boundaries",
+                    answer("canDefineTransactionBoundaries", () -> source.canDefineTransactionBoundaries(config), warnings));
+        }
+        calls.run("initialize", name, () -> connector.initialize(context));
+        calls.run("start", name, () -> connector.start(config));
+        List<Map<String, String>> tasks = calls.call("taskConfigs", name, () -> connector.taskConfigs(maxTasks));
+        plan.set("tasks", Json.tree(tasks));
+        plan.put("task_class", calls.call("taskClass", name, () -> connector.taskClass().getName()));
+        plan.put("version", calls.call("version", name, connector::version));
+        if (context.raised() != null) {
+            throw new PluginFailure("raiseError", name, context.raised());
+        }
+        return plan;
+    }
+
+    ObjectNode watch() {
+        return context.report();
+    }
+
+    void stop() throws PluginFailure {
+        calls.run("stop", name, connector::stop);
+    }
+
+    /** Stops the connector within a limited time; a failure is a warning. */
+    List<String> close() {
+        List<String> warnings = new ArrayList<>();
+        new Stopping(calls, name, warnings).run("stop", connector::stop);
+        return warnings;
+    }
+
+    /** Whether the connector has taken care of its offsets being set; offsets of sinks are {@code [topic, partition, offset]}. */
+    static boolean alter(Environment environment, JsonNode request) throws PluginFailure {
+        Map<String, String> config = Json.config(request.path("config"));
+        Connector connector = environment.newConnector(config);
+        Calls calls = environment.callsFor(connector.getClass());
+        String name = connector.getClass().getName();
+        JsonNode offsets = request.path("offsets");
+        if (connector instanceof SourceConnector source) {
+            Map<Map<String, ?>, Map<String, ?>> altered = new HashMap<>();
+            offsets.forEach(pair -> altered.put(Json.map(pair.get(0)), Json.map(pair.get(1))));
+            return calls.call("alterOffsets", name, () -> source.alterOffsets(config, altered));
+        }
+        Map<TopicPartition, Long> altered = new HashMap<>();
+        for (JsonNode each : offsets) {
+            altered.put(Json.topicPartition(each), each.get(2).isNull() ? null : each.get(2).asLong());
+        }
+        return calls.call("alterOffsets", name, () -> ((SinkConnector) connector).alterOffsets(config, altered));
+    }
+
+    /** The answer to a question that a connector need not be able to answer: null, and a warning if it threw. */
+    private String answer(String method, Callable<?> question, ArrayNode warnings) {
+        try {
+            Object answer = calls.call(method, name, question::call);
+            return answer == null ? null : answer.toString();
+        } catch (PluginFailure failure) {
+            warnings.add(method + " has failed: " + Failures.text(failure.getCause()));
+            return null;
+        }
+    }
+}

@@ -1,0 +1,35 @@
+package org.airflowconnect.host;
+
+/**
+ * Ends this JVM when its parent has ended. A closed socket would tell that as well, but nobody reads the socket while a
+ * plugin is being called.
+ */
+final class ParentWatch {
+    private static final int PARENT_GONE = 41;
+    private static final long INTERVAL_MS = 1000;
+
+    private ParentWatch() {}
+
+    static void start() {
+        long parent = parent();
+        Thread watch = new Thread(() -> watch(parent), "parent-watch");
+        watch.setDaemon(true);
+        watch.start();
+    }
+
+    private static void watch(long parent) {
+        try {
+            while (parent() == parent) {
+                Thread.sleep(INTERVAL_MS);
+            }
+        } catch (InterruptedException unexpected) {
+            // A plugin that interrupts every thread it finds must not leave a JVM behind.
+            System.err.println("The watch for the parent process was interrupted.");
+        }
+        Runtime.getRuntime().halt(PARENT_GONE);
+    }
+
+    private static long parent() {
+        return ProcessHandle.current().parent().map(ProcessHandle::pid).orElse(0L);
+    }
+}

@@ -1,0 +1,121 @@
+package org.airflowconnect.host;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.metrics.PluginMetrics;
+import org.apache.kafka.connect.errors.IllegalWorkerStateException;
+import org.apache.kafka.connect.sink.ErrantRecordReporter;
+import org.apache.kafka.connect.sink.SinkTaskContext;
+
+/** What a sink task gets from its worker, and what it asks of it: kept until the parent reads it. */
+final class SinkContext implements SinkTaskContext {
+    private static final long NONE = -1;
+
+    private final Map<String, String> config;
+    private final Set<TopicPartition> assignment;
+    private final ErrantRecords errant;
+    private final PluginMetrics metrics = new NoMetrics();
+    private final Map<TopicPartition, Long> rewinds = new LinkedHashMap<>();
+    private final Set<TopicPartition> paused = ConcurrentHashMap.newKeySet();
+    private final AtomicBoolean commitRequested = new AtomicBoolean();
+    private final AtomicLong timeoutMs = new AtomicLong(NONE);
+
+    /** @param errant null: the configuration has no place for errant records, as a worker says it */
+    SinkContext(Map<String, String> config, Set<TopicPartition> assignment, ErrantRecords errant) {
+        this.config = config;
+        this.assignment = assignment;
+        this.errant = errant;
+    }
+
+    @Override
+    public Map<String, String> configs() {
+        return config;
+    }
+
+    @Override
+    public void offset(Map<TopicPartition, Long> offsets) {
+        synchronized (rewinds) {
+            rewinds.putAll(offsets);
+        }
+    }
+
+    @Override
+    public void offset(TopicPartition partition, long offset) {
+        offset(Map.of(partition, offset));
+    }
+
+    @Override
+    public void timeout(long timeout) {
+        timeoutMs.set(timeout);
+    }
+
+    @Override
+    public Set<TopicPartition> assignment() {
+        return assignment;
+    }
+
+    @Override
+    public void pause(TopicPartition... partitions) {
+        paused.addAll(assigned(partitions, "pause"));
+    }
+
+    @Override
+    public void resume(TopicPartition... partitions) {
+        paused.removeAll(assigned(partitions, "resume"));
+    }
+
+    @Override
+    public void requestCommit() {
+        commitRequested.set(true);
+    }
+
+    @Override
+    public ErrantRecordReporter errantRecordReporter() {
+        return errant;
+    }
+
+    @Override
+    public PluginMetrics pluginMetrics() {
+        return metrics;
+    }
+
+    /** {@code [[topic, partition, offset], ...]}, told once. */
+    ArrayNode takeRewinds() {
+        ArrayNode taken = Json.array();
+        synchronized (rewinds) {
+            rewinds.forEach((partition, offset) -> taken.add(Json.array(partition).add(offset)));
+            rewinds.clear();
+        }
+        return taken;
+    }
+
+    ArrayNode paused() {
+        ArrayNode all = Json.array();
+        paused.forEach(partition -> all.add(Json.array(partition)));
+        return all;
+    }
+
+    boolean takeCommitRequest() {
+        return commitRequested.getAndSet(false);
+    }
+
+    /** How long to wait before records are put again: what the task asked for, or 0. */
+    long takeTimeoutMs() {
+        return Math.max(0, timeoutMs.getAndSet(NONE));
+    }
+
+    private Set<TopicPartition> assigned(TopicPartition[] partitions, String what) {
+        Set<TopicPartition> asked = Set.copyOf(Arrays.asList(partitions));
+        if (!assignment.containsAll(asked)) {
+            throw new IllegalWorkerStateException("A task may " + what + " its own partitions only, not " + asked + ".");
+        }
+        return asked;
+    }
+}

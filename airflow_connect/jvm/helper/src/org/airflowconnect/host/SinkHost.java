@@ -1,0 +1,182 @@
+package org.airflowconnect.host;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.connect.runtime.SinkConnectorConfig;
+import org.apache.kafka.connect.sink.SinkRecord;
+import org.apache.kafka.connect.sink.SinkTask;
+
+/** One task of a sink. Records are converted in small portions: all of a frame at once would fill the heap. */
+final class SinkHost implements TaskHost {
+    private static final int PORTION = 500; // max.poll.records of a worker's consumer
+
+    private final SinkTask task;
+    private final Calls calls;
+    private final Chain<SinkRecord> chain;
+    private final SinkRecords records;
+    private final SinkContext context;
+    private final ErrantRecords errant = new ErrantRecords();
+    private final Set<TopicPartition> assignment;
+    private final boolean stopOnError;
+    private FrameReader frame;
+    private int row;
+    private List<SinkRecord> portion = List.of();
+
+    SinkHost(Environment environment, JsonNode request) throws PluginFailure {
+        TaskSetup setup = new TaskSetup(environment, request);
+        Map<String, String> connectorConfig = setup.connectorConfig();
+        String connector = connectorConfig.get("connector.class");
+        calls = setup.calls();
+        stopOnError = request.path("stop_on_error").asBoolean();
+        SinkConnectorConfig config = calls.call(
+                "configuration", connector, () -> new SinkConnectorConfig(environment.plugins(), connectorConfig));
+        chain = calls.call("converters", connector, () -> Chain.open(environment, config, setup.id()));
+        records = new SinkRecords(chain);
+        task = setup.newTask(SinkTask.class);
+        assignment = Json.topicPartitions(request.path("assignment"));
+        context = new SinkContext(
+                setup.taskConfig(), assignment, config.enableErrantRecordReporter() ? errant : null);
+        calls.run("initialize", name(), () -> task.initialize(context));
+        calls.run("start", name(), () -> task.start(setup.taskConfig()));
+        calls.run("open", name(), () -> task.open(assignment));
+    }
+
+    /**
+     * Puts the records of a frame, or what is left of the one before. Counts are those of this call.
+     *
+     * @param isAgain the task asked for a repetition: its last portion is put again, then the rest
+     */
+    ObjectNode put(JsonNode request, byte[] body, boolean isAgain) throws PluginFailure {
+        if (!isAgain) {
+            if (!portion.isEmpty()) {
+                throw new IllegalStateException("The last frame is not finished: repeat it.");
+            }
+            frame = new FrameReader(request, body);
+            row = 0;
+        }
+        Outcome outcome = new Outcome();
+        if (frame.rows() == 0) {
+            calls.run("put", name(), () -> task.put(List.of()));
+        }
+        while (outcome.retry == null && (!portion.isEmpty() || row < frame.rows())) {
+            if (portion.isEmpty()) {
+                portion = nextPortion(outcome);
+            }
+            deliver(outcome);
+        }
+        return outcome.json();
+    }
+
+    private void deliver(Outcome outcome) throws PluginFailure {
+        if (portion.isEmpty()) {
+            return; // All of them failed or were dropped.
+        }
+        try {
+            calls.run("put", name(), () -> task.put(new ArrayList<>(portion)));
+            outcome.delivered += portion.size();
+            portion = List.of();
+        } catch (PluginFailure failure) {
+            if (!Failures.isRetriable(failure.getCause())) {
+                throw failure;
+            }
+            outcome.retry = Json.object()
+                    .put("after_ms", context.takeTimeoutMs())
+                    .put("message", Failures.text(failure.getCause()));
+        }
+    }
+
+    private List<SinkRecord> nextPortion(Outcome outcome) throws PluginFailure {
+        List<SinkRecord> converted = new ArrayList<>(Math.min(PORTION, frame.rows()));
+        while (row < frame.rows() && converted.size() < PORTION) {
+            int current = row++;
+            try {
+                SinkRecord record = convert(current);
+                if (record == null) {
+                    outcome.dropped++;
+                } else {
+                    converted.add(record);
+                }
+            } catch (RecordFailure failure) {
+                outcome.failed.add(Json.array().add(current).add(Failures.record(failure, "")));
+                if (stopOnError) {
+                    row = frame.rows();
+                }
+            }
+        }
+        return converted;
+    }
+
+    private SinkRecord convert(int index) throws RecordFailure, PluginFailure {
+        try {
+            return calls.call("convert", name(), () -> records.convert(frame.message(index), frame.timestampType()));
+        } catch (PluginFailure wrapped) {
+            if (wrapped.getCause() instanceof RecordFailure failure) {
+                throw failure;
+            }
+            throw wrapped;
+        }
+    }
+
+    /** What preCommit answers; null in it means that the plugin keeps its own offsets. */
+    ObjectNode preCommit(JsonNode offsets) throws PluginFailure {
+        Map<TopicPartition, OffsetAndMetadata> positions = new HashMap<>();
+        for (JsonNode each : offsets) {
+            positions.put(Json.topicPartition(each), new OffsetAndMetadata(each.get(2).asLong()));
+        }
+        Map<TopicPartition, OffsetAndMetadata> answer = calls.call("preCommit", name(), () -> task.preCommit(positions));
+        ObjectNode result = Json.object();
+        if (answer == null) {
+            result.putNull("offsets");
+        } else {
+            ArrayNode found = result.putArray("offsets");
+            answer.forEach((partition, offset) -> found.add(Json.array(partition).add(offset.offset())));
+        }
+        result.set("errant", errant.take());
+        return result;
+    }
+
+    /** Records that were reported since the last answer; the parent asks once more when the task has stopped. */
+    ArrayNode takeErrant() {
+        return errant.take();
+    }
+
+    @Override
+    public List<String> close() {
+        List<String> warnings = new ArrayList<>();
+        Stopping stopping = new Stopping(calls, name(), warnings);
+        stopping.run("close", () -> task.close(assignment));
+        stopping.run("stop", task::stop);
+        stopping.run("close of the converters", () -> warnings.addAll(chain.close()));
+        return warnings;
+    }
+
+    private String name() {
+        return task.getClass().getName();
+    }
+
+    /** What became of the records of one call. */
+    private final class Outcome {
+        private final ArrayNode failed = Json.array();
+        private int delivered;
+        private int dropped;
+        private ObjectNode retry;
+
+        ObjectNode json() {
+            ObjectNode json = Json.object().put("delivered", delivered).put("dropped", dropped);
+            json.set("failed", failed);
+            json.set("errant", errant.take());
+            json.set("retry", retry);
+            json.set("rewind", context.takeRewinds());
+            json.set("paused", context.paused());
+            return json.put("commit_requested", context.takeCommitRequest());
+        }
+    }
+}

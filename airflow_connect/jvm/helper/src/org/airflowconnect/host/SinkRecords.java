@@ -1,0 +1,45 @@
+package org.airflowconnect.host;
+
+import java.util.Optional;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.connect.data.SchemaAndValue;
+import org.apache.kafka.connect.header.ConnectHeaders;
+import org.apache.kafka.connect.runtime.InternalSinkRecord;
+import org.apache.kafka.connect.runtime.errors.ProcessingContext;
+import org.apache.kafka.connect.sink.SinkRecord;
+import org.apache.kafka.common.record.TimestampType;
+import org.apache.kafka.connect.util.ConnectUtils;
+
+/** How messages become the records of a sink task, as a worker makes them. Some plugins look for its own class. */
+final class SinkRecords {
+    private static final int UNKNOWN = -1;
+
+    private final Chain<SinkRecord> chain;
+
+    SinkRecords(Chain<SinkRecord> chain) {
+        this.chain = chain;
+    }
+
+    /** The record, or null: a transformation drops it. */
+    SinkRecord convert(Message message, TimestampType timestampType) throws RecordFailure {
+        SchemaAndValue key = chain.key(message);
+        SchemaAndValue value = chain.value(message);
+        ConnectHeaders headers = chain.headers(message);
+        Long timestamp = ConnectUtils.checkAndConvertTimestamp(message.timestamp());
+        SinkRecord made = new SinkRecord(
+                message.topic(), message.partition(), key.schema(), key.value(), value.schema(), value.value(),
+                message.offset(), timestamp, timestampType, headers);
+        SinkRecord changed = chain.transform(made);
+        return changed == null
+                ? null
+                : new InternalSinkRecord(new ProcessingContext<>(consumed(message, timestampType)), changed);
+    }
+
+    private static ConsumerRecord<byte[], byte[]> consumed(Message message, TimestampType timestampType) {
+        return new ConsumerRecord<>(
+                message.topic(), message.partition(), message.offset(), message.timestamp(), timestampType,
+                message.key() == null ? UNKNOWN : message.key().length,
+                message.value() == null ? UNKNOWN : message.value().length,
+                message.key(), message.value(), message.headers(), Optional.empty());
+    }
+}
