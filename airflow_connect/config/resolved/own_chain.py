@@ -34,7 +34,7 @@ def completed(raw: Mapping[str, Any], worker_raw: Mapping[str, Any]) -> Mapping[
     """The configuration that such a plugin gets; that of any other connector is returned as it is."""
     name = str(raw.get(keys.CONNECTOR_CLASS) or "").strip()
     try:
-        if not (name and runs_chain(plugins.resolve(plugins.PluginKind.CONNECTOR, name))):
+        if not (name and runs_chain(plugins.resolve_connector({**raw, keys.CONNECTOR_CLASS: name}))):
             return raw
     except ConfigError:
         return raw  # Reported with every other wrong key.

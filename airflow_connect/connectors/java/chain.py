@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from airflow_connect.api.record import ConnectRecord
 from airflow_connect.api.transform import Predicate, Transformation
 from airflow_connect.errors import ConfigError
-from airflow_connect.jvm.discovery.catalogue import JavaPlugin
+from airflow_connect.jvm.discovery.java_plugin import JavaPlugin
 
 
 class OnlyInJava:

@@ -7,8 +7,7 @@ from typing import Any
 from airflow_connect.api.config.config_def import ConfigDef, KeyFamily
 from airflow_connect.connectors.java.chain import JavaConverter, JavaPredicate, JavaTransformation
 from airflow_connect.connectors.java.keys import JavaSinkKeys, JavaSourceKeys
-from airflow_connect.jvm.discovery.catalogue import JavaPlugin
-from airflow_connect.jvm.discovery.registry import registered
+from airflow_connect.jvm.discovery.java_plugin import JavaPlugin, registered
 from airflow_connect.jvm.discovery.runtime_types import PREDICATE, SINK, SOURCE, TRANSFORMATION
 
 _made: dict[tuple[str, str], type[Any]] = {}
@@ -74,9 +73,7 @@ class _Definition:
     def __get__(self, instance: object, owner: type[Any]) -> ConfigDef:
         """The plugin's keys and ours. As in Connect, a connector may get keys that it does not declare."""
         if self._found is None:
-            from airflow_connect.jvm.discovery.describing import config_def_of
-
-            definition = ConfigDef().include(config_def_of(owner.plugin))
+            definition = ConfigDef().include(owner.plugin.config_def())
             if self._shared is not None:
                 definition.include(self._shared).define_family(KeyFamily("", _UNDECLARED))
             self._found = definition
@@ -88,6 +85,5 @@ class _Version:
 
     def __get__(self, instance: object, owner: type[Any]) -> str:
         """What Java says, or "unknown"."""
-        from airflow_connect.jvm.discovery.describing import version_of
-
-        return version_of(owner.plugin) or "unknown"
+        plugin: JavaPlugin = owner.plugin
+        return plugin.version or "unknown"

@@ -23,7 +23,7 @@ from airflow_connect.counting import plural
 from airflow_connect.errors import ConfigError, TaskFailedError
 
 if TYPE_CHECKING:
-    from airflow_connect.jvm.discovery.catalogue import JavaPlugin
+    from airflow_connect.jvm.discovery.java_plugin import JavaPlugin
     from airflow_connect.jvm.host import PluginHost
 
 _APACHE = "org.apache.kafka.connect."

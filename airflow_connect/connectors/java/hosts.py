@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.config.resolved.own_chain import chain_classes
 from airflow_connect.connectors.java.keys import JavaKeys
 from airflow_connect.errors import ConnectError
 
 if TYPE_CHECKING:
-    from airflow_connect.jvm.discovery.catalogue import JavaPlugin
+    from airflow_connect.jvm.discovery.java_plugin import JavaPlugin
     from airflow_connect.jvm.host import PluginHost
 
 TASK, TASK_CLASS, TASK_ID = "airflow.java.task", "airflow.java.task.class", "airflow.java.task.id"
@@ -56,11 +55,8 @@ class HostSettings:
         Raises:
             ConfigError: a setting is wrong, or the folder of a class is missing or ambiguous.
         """
-        from airflow_connect.jvm.discovery.registry import folders_of
-
         typed = JavaKeys.from_config(config)
-        names = [plugin.class_name, *(name for _kind, name in chain_classes(config).values())]
-        return cls(folders_of(names), typed.heap_mb, typed.options, typed.connect_home, is_driver)
+        return cls(plugin.folders_for(config), typed.heap_mb, typed.options, typed.connect_home, is_driver)
 
     def start(self) -> PluginHost:
         """A new host.

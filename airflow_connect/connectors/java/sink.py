@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.api.staging import StagedFile
     from airflow_connect.connectors.java.kept import Kept
-    from airflow_connect.jvm.discovery.catalogue import JavaPlugin
+    from airflow_connect.jvm.discovery.java_plugin import JavaPlugin
     from airflow_connect.jvm.frames import Frame
     from airflow_connect.jvm.host import PluginHost
     from airflow_connect.jvm.wire import Reply

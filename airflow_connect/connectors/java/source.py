@@ -38,7 +38,7 @@ from airflow_connect.errors import TaskFailedError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from airflow_connect.jvm.discovery.catalogue import JavaPlugin
+    from airflow_connect.jvm.discovery.java_plugin import JavaPlugin
     from airflow_connect.jvm.frames import Frame
     from airflow_connect.jvm.host import PluginHost
 
@@ -203,7 +203,7 @@ class JavaSourceTask(SourceTask):
         self._frame = None
 
     def _reached(self, partition: SourcePartition | None, offset: SourceOffset | None) -> None:
-        """Connect deletes the offset of a partition whose record has none; a run cannot, and needs not if there is none.
+        """Keep an offset. Connect deletes that of a partition whose record has none; a run cannot.
 
         Raises:
             TaskFailedError: the plugin deletes an offset, or has one of no partition.
