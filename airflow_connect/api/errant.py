@@ -4,8 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from airflow_connect.errors import DataError
+
 if TYPE_CHECKING:
     from airflow_connect.api.record import SinkRecord
+
+
+class RecordFailedError(DataError):
+    """A record failed in a stage that the connector's plugin runs itself (`Connector.runs_chain`).
+
+    Attributes:
+        stage, stage_class: Connect's name of the stage, and the class that failed.
+        exception_class, stacktrace: of the exception there, for the headers of a dead letter.
+    """
+
+    def __init__(
+        self, message: str, *, stage: str, stage_class: str, exception_class: str, stacktrace: str, code: str
+    ) -> None:
+        """`message`: a complete sentence, without the place of the record."""
+        super().__init__(message, code=code)
+        self.stage, self.stage_class = stage, stage_class
+        self.exception_class, self.stacktrace = exception_class, stacktrace
 
 
 class ErrantRecordReporter(Protocol):

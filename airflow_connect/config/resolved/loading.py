@@ -13,14 +13,12 @@ from airflow_connect.api.source import SourceConnector
 from airflow_connect.config.keys import sink as sink_keys
 from airflow_connect.config.keys.source import source_keys, with_topic_creation
 from airflow_connect.config.keys.transforms import with_chain
+from airflow_connect.config.resolved import own_chain
 from airflow_connect.config.resolved.client_layers import consumer_group
 from airflow_connect.config.resolved.sink import ConverterConfig, SinkConnectorConfig, converter_of, effective_converter
 from airflow_connect.config.resolved.worker import WorkerConfig
 from airflow_connect.documentation import page_url
 from airflow_connect.errors import ConfigError, ConnectError
-
-_KEEPS_BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
-"""Stands in where a configuration uses no converter, and none is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +120,14 @@ def load_connector_config(
         ConfigError: names every wrong key of the connector, else of the worker, else of their combination.
     """
     known = definition or connector_definition(raw)
-    connector = SinkConnectorConfig.from_config(raw, known)
+    connector = SinkConnectorConfig.from_config(own_chain.completed(raw, worker_raw), known)
     worker = WorkerConfig.from_properties(worker_raw)
     group = consumer_group(worker_raw, raw, connector.name)
     check_overrides(connector, worker, group)
 
     def converter(key: str, own: ConverterConfig | None, of_worker: ConverterConfig | None) -> ConverterConfig:
         if own is None and of_worker is None and known.is_unused(key, connector.raw):
-            own = converter_of(connector.raw, {key: _KEEPS_BYTES}, key)
+            own = converter_of(connector.raw, {key: own_chain.KEEPS_BYTES}, key)
         return effective_converter(
             key, own, of_worker, f"for plain JSON use JsonConverter with {key}.schemas.enable=false"
         )

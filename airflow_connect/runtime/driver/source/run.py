@@ -131,6 +131,7 @@ class SourceRun(RunInProgress):
                 reached(crash_points.SOURCE_PLANNED)
             settings = self._config.task_settings(plan.created_ms, configs, kafka.known_state(partitions))
             reports = self._run_tasks(plan, settings, 0, started.expected) if configs else []
+            started.after_tasks()
         with self._phase("reconcile"):
             if self._config.guarantee.uses_transactions and self._may_have_other_attempts(reports):
                 journal.begin(replace(state, phase=CLOSED))
