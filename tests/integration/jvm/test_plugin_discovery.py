@@ -20,7 +20,7 @@ from airflow_connect.jvm.host import PluginHost
 from airflow_connect.runtime.driver.checks.java import java_findings
 from airflow_connect.runtime.spec import RunSpec
 from tests.support.java_classes import SINK, class_file, jar
-from tests.support.java_plugins import CONNECT_FILE, TRANSFORMS, forget_java_plugins, plugin_folder
+from tests.support.java_plugins import CONNECT_FILE, TRANSFORMS, forget_java_plugins, ledger_folder, plugin_folder
 from tests.support.session.searching import IS_SOAK
 
 RECORDED: dict[str, list[list[str]]] = json.loads(
@@ -117,6 +117,42 @@ def test_validate_asks_the_java_class_and_merges_its_answer_with_the_keys_of_eve
     with pytest.raises(RefusedError, match="tasks.max"):
         refuse_invalid(config, worker, asks_java=True)
     refuse_invalid({**config, "tasks.max": "2"}, worker, asks_java=True)
+
+
+def test_what_java_says_about_a_value_is_told_without_the_value_of_a_reference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEDGER_URL", "refused:unguessable")
+    worker = {
+        "bootstrap.servers": "b:1", "plugin.path": ledger_folder(tmp_path / "path"), "config.providers": "env",
+        "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+        "key.converter": "StringConverter", "value.converter": "StringConverter",
+    }  # fmt: skip
+    use_plugin_path(worker)
+    config: dict[str, str | None] = {
+        "name": "books", "connector.class": "LedgerSink", "topics": "t", "ledger.url": "${env:LEDGER_URL}",
+        "ledger.seal": "wax", "ledger.pages": "0", "errors.tolerance": "sometimes",
+    }  # fmt: skip
+    infos = validated("LedgerSink", config, worker, asks_java=True)
+    assert "unguessable" not in json.dumps(infos) and "wax" not in json.dumps(infos)
+    values = {entry["value"]["name"]: entry["value"] for entry in infos["configs"]}
+    assert values["ledger.url"]["value"] == "${env:LEDGER_URL}"
+    assert values["ledger.url"]["errors"] == ["The ledger at ${env:LEDGER_URL} refuses books."]
+    assert values["ledger.mode"]["recommended_values"] == ["append", "amend"]
+    assert values["ledger.pages"]["errors"] == [
+        "Invalid value 0 for configuration ledger.pages: Value must be at least 1"
+    ]
+    assert (values["ledger.seal"]["value"], values["ledger.seal"]["errors"]) == ("[hidden]", [])
+    (tolerance,) = values["errors.tolerance"]["errors"]
+    assert "String must be one of: none, all" in tolerance
+    assert infos["groups"][0] == "Ledger"
+    valid = {**config, "ledger.pages": "1", "errors.tolerance": "none"}
+    with pytest.raises(RefusedError, match=r"The ledger at \$\{env:LEDGER_URL\} refuses books."):
+        refuse_invalid(valid, worker, asks_java=True)
+    spec = RunSpec(valid, worker)
+    assert [(found["key"], found["message"], found["level"]) for found in java_findings(spec)] == [
+        ("ledger.url", "The ledger at ${env:LEDGER_URL} refuses books.", "error")
+    ]
 
 
 def test_forms_ask_no_java_class_to_validate(worker: dict[str, str], no_java: Callable[[], None]) -> None:
