@@ -100,12 +100,11 @@ def decode(reply: Reply) -> Frame:
 
     rows = reply.result["rows"]
     pieces = _pieces(reply)
-    binary, list_offsets = pa.binary(), pieces[10]
+    list_offsets = pieces[10]
     headers = None
     if list_offsets is not None:
-        fields = _binary_array(pieces[13:16], None)
-        names = pa.Array.from_buffers(binary, len(fields), [None, pieces[11], pieces[12]])
-        pairs = pa.StructArray.from_arrays([names, fields], ["key", "value"])
+        names = _binary_array([None, *pieces[11:13]], None)
+        pairs = pa.StructArray.from_arrays([names, _binary_array(pieces[13:16], None)], ["key", "value"])
         headers = pa.Array.from_buffers(pa.list_(pairs.type), rows, [None, list_offsets], children=[pairs])
     return Frame(
         topics=reply.result["topics"],

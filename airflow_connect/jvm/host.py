@@ -35,8 +35,8 @@ from airflow_connect.jvm.wire import Buffer, ClosedError, Reply, Wire
 
 MAIN = "org.airflowconnect.host.Main"
 START_TIMEOUT_S = 60.0
-CLOSE_TIMEOUT_S = 30.0
-"""For `close`: the helper itself waits for a plugin's `stop` 20 s at most."""
+CALL_TIMEOUT_S = 10.0
+"""How long each call may take by which a plugin is stopped. There are three of them at most."""
 EXIT_TIMEOUT_S = 5.0
 ARCHIVE_TIMEOUT_S = 60.0
 DEFAULT_HEAP_MB = 512
@@ -101,6 +101,7 @@ class PluginHost:
         except BaseException:
             archive.discard()
             raise
+        connection = None
         try:
             connection = process.accept(START_TIMEOUT_S)
             if connection is None:
@@ -109,6 +110,8 @@ class PluginHost:
             host._greet(folders)
             return host
         except BaseException:
+            if connection is not None:
+                connection.close()
             process.end(0)
             process.remove_folder()
             archive.discard()
@@ -153,17 +156,22 @@ class PluginHost:
         result = reply.result["result"]
         return Reply(result if isinstance(result, dict) else {"value": result}, reply.body)
 
-    def close(self) -> list[str]:
+    def close(self, call_timeout_s: float = CALL_TIMEOUT_S) -> list[str]:
         """Stop task and connector, and end the JVM; return what went wrong in that, as Connect would log it.
 
         Idempotent, and never an error: what a run has copied does not depend on how a plugin stops.
+
+        Args:
+            call_timeout_s: how long each call of the plugin may take.
         """
         if self._exit_code is not None:
             return []
         warnings: list[str] = []
         try:
             is_archiving = self._archive.is_writing
-            closed = self.call("close", timeout_s=CLOSE_TIMEOUT_S, orderly=is_archiving)
+            timeout_s = 4 * call_timeout_s + EXIT_TIMEOUT_S
+            call_ms = int(call_timeout_s * 1000)
+            closed = self.call("close", timeout_s=timeout_s, orderly=is_archiving, call_ms=call_ms)
             warnings = [str(warning) for warning in closed.result.get("warnings", [])]
             self._end(ARCHIVE_TIMEOUT_S if is_archiving else EXIT_TIMEOUT_S)
         except ConnectError as error:
@@ -211,6 +219,8 @@ class PluginHost:
         where = self._process.crash_frame()
         self._end(0)
         lines = self._process.last_lines()
+        if where:  # Java's own report of the crash, which names a file that is removed.
+            lines = [line for line in lines if not line.startswith("#")]
         how = f"with exit code {code}" if code >= 0 else f"by {_signal_name(-code)}"
         crash = f" It crashed in {where}." if where else ""
         is_full = any("OutOfMemoryError" in line for line in lines)

@@ -6,12 +6,15 @@ compiles against, so it always runs on that Java, which the environment pins.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
+import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from airflow_connect.jvm.cache import cache_dir, locked
 from tests.devstack.jars import fetch_jars
 
 LOCK = "ecj-3.46.100"
@@ -50,3 +53,28 @@ def pack(classes: Path, jar: Path, more: Mapping[str, str] | None = None) -> Non
             info.external_attr = 0o644 << 16
             info.create_system = 3
             archive.writestr(info, entries[name])
+
+
+def compiled_jar(
+    sources: Sequence[Path], class_path: Sequence[Path], more_for: Callable[[Path], Mapping[str, str]] = lambda _: {}
+) -> Path:
+    """Return a jar of the sources from the cache; compile them if it is not there.
+
+    Args:
+        sources: Java files; the jar is named after what is in them.
+        class_path: jars of locks, which always are the same.
+        more_for: gets the folder of class files, and returns other files of the jar by name.
+    """
+    digest = hashlib.sha256(LOCK.encode())
+    for source in sources:
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    jar = cache_dir() / "compiled" / f"{sources[0].stem}-{digest.hexdigest()[:16]}.jar"
+    with locked(jar.name):
+        if not jar.exists():
+            with tempfile.TemporaryDirectory() as folder:
+                classes = Path(folder) / "classes"
+                compile_java(sources, class_path, classes)
+                draft = jar.with_suffix(".draft")
+                pack(classes, draft, more_for(classes))
+                os.replace(draft, jar)
+    return jar

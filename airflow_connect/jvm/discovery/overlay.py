@@ -37,7 +37,9 @@ def make_overlay(folder: Path, location: Location, undeclared: Mapping[str, Sequ
     Raises:
         OSError: the folder cannot be written.
     """
-    plugin = folder / (_ODD.sub("_", os.path.basename(location.path)) or "plugin")
+    # Kafka Connect takes a folder whose name ends with .jar for a jar.
+    name = os.path.basename(location.path).removesuffix(".jar").removesuffix(".zip")
+    plugin = folder / (_ODD.sub("_", name) or "plugin")
     plugin.mkdir(parents=True)
     for number, archive in enumerate(location.archives):
         (plugin / f"{number:03}-{_ODD.sub('_', os.path.basename(archive.path))}").symlink_to(archive.path)

@@ -98,7 +98,10 @@ class _Scan:
             try:
                 self._add(place, data)
             except BrokenClassError as error:
-                broken.setdefault(place.path, []).append(f"{place.member or 'it'}: {error}")
+                if place.member:
+                    broken.setdefault(place.path, []).append(f"{place.member}: {error}")
+                else:
+                    self.contents.warnings.append(f"{place.path} cannot be read: {error}.")
         for path, reasons in broken.items():
             self.contents.warnings.append(
                 f"{path} has {counted(len(reasons), 'class file')} that cannot be read, for example {reasons[0]}."

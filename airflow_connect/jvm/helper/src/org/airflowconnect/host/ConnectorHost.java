@@ -69,9 +69,9 @@ final class ConnectorHost {
     }
 
     /** Stops the connector within a limited time; a failure is a warning. */
-    List<String> close() {
+    List<String> close(long callMs) {
         List<String> warnings = new ArrayList<>();
-        new Stopping(calls, name, warnings).run("stop", connector::stop);
+        new Stopping(callMs, calls, name, warnings).run("stop", connector::stop);
         return warnings;
     }
 

@@ -20,6 +20,8 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
  * </ul>
  */
 final class Operations {
+    private static final long DEFAULT_CALL_MS = 10_000;
+
     private Environment environment;
     private ConnectorHost connector;
     private SourceHost source;
@@ -81,7 +83,7 @@ final class Operations {
             case "pre_commit" -> Reply.of(started(sink).preCommit(json.path("offsets")));
             case "memory" -> Reply.of(memory());
             case "echo" -> echo(request);
-            case "close" -> Reply.of(close(json.path("orderly").asBoolean()));
+            case "close" -> Reply.of(close(json.path("orderly").asBoolean(), json.path("call_ms").asLong(DEFAULT_CALL_MS)));
             default -> throw new IllegalArgumentException("There is no operation " + request.operation() + ".");
         };
     }
@@ -116,18 +118,18 @@ final class Operations {
         return Reply.of(json, writer.buffers());
     }
 
-    private ObjectNode close(boolean orderly) {
+    private ObjectNode close(boolean orderly, long callMs) {
         isClosed = true;
         isOrderly = orderly;
         ObjectNode result = Json.object();
         ArrayNode warnings = result.putArray("warnings");
         for (TaskHost task : new TaskHost[] {source, sink}) {
             if (task != null) {
-                task.close().forEach(warnings::add);
+                task.close(callMs).forEach(warnings::add);
             }
         }
         if (connector != null) {
-            connector.close().forEach(warnings::add);
+            connector.close(callMs).forEach(warnings::add);
         }
         result.set("errant", sink == null ? Json.array() : sink.takeErrant());
         return result;

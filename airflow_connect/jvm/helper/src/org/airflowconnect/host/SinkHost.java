@@ -150,9 +150,9 @@ final class SinkHost implements TaskHost {
     }
 
     @Override
-    public List<String> close() {
+    public List<String> close(long callMs) {
         List<String> warnings = new ArrayList<>();
-        Stopping stopping = new Stopping(calls, name(), warnings);
+        Stopping stopping = new Stopping(callMs, calls, name(), warnings);
         stopping.run("close", () -> task.close(assignment));
         stopping.run("stop", task::stop);
         stopping.run("close of the converters", () -> warnings.addAll(chain.close()));

@@ -21,8 +21,8 @@ import org.apache.kafka.connect.storage.OffsetStorageReader;
 final class SourceHost implements TaskHost {
     private static final int DEFAULT_ROWS = 20_000;
     private static final long DEFAULT_BYTES = 8L << 20;
-    private static final long LAST_POLL_MS = 5_000;
-    private static final long INTERRUPTED_POLL_MS = 5_000;
+    /** A poll that takes longer does not hold back the records of the polls before it. */
+    private static final long LONG_POLL_MS = 50;
 
     private final SourceTask task;
     private final Calls calls;
@@ -64,7 +64,8 @@ final class SourceHost implements TaskHost {
         }
         long deadline = System.nanoTime() + waitMs * 1_000_000;
         while (true) {
-            Object found = take(Math.max(0, (deadline - System.nanoTime()) / 1_000_000));
+            long leftMs = Math.max(0, (deadline - System.nanoTime()) / 1_000_000);
+            Object found = take(Math.min(leftMs, LONG_POLL_MS));
             if (found instanceof SourceFrame frame) {
                 if (!frame.delivered().isEmpty()) {
                     notAcknowledged.put(frame.number(), frame.delivered());
@@ -75,7 +76,7 @@ final class SourceHost implements TaskHost {
                 end = error;
                 throw error;
             }
-            ObjectNode idle = poller.idle();
+            ObjectNode idle = leftMs > LONG_POLL_MS ? null : poller.idle();
             if (idle != null) {
                 return Reply.of(idle);
             }
@@ -127,16 +128,16 @@ final class SourceHost implements TaskHost {
     }
 
     @Override
-    public List<String> close() {
+    public List<String> close(long callMs) {
         List<String> warnings = new ArrayList<>();
-        Stopping stopping = new Stopping(calls, name(), warnings);
+        Stopping stopping = new Stopping(callMs, calls, name(), warnings);
         poller.stopSoon();
         try {
-            boolean hasEnded = poller.join(LAST_POLL_MS);
+            boolean hasEnded = poller.join(callMs / 2);
             stopping.run("stop", task::stop);
             if (!hasEnded) {
                 poller.interrupt();
-                if (!poller.join(INTERRUPTED_POLL_MS)) {
+                if (!poller.join(callMs / 2)) {
                     stopping.warn("poll did not return, not even when it was interrupted:\n" + poller.stack());
                 }
             }

@@ -4,13 +4,14 @@ import java.util.List;
 
 /** Calls of a plugin while it is being stopped: each has a limited time, and its failure is a warning. */
 final class Stopping {
-    private static final long CALL_MS = 10_000;
-
+    private final long callMs;
     private final Calls calls;
     private final String plugin;
     private final List<String> warnings;
 
-    Stopping(Calls calls, String plugin, List<String> warnings) {
+    /** @param callMs how long each call may take */
+    Stopping(long callMs, Calls calls, String plugin, List<String> warnings) {
+        this.callMs = callMs;
         this.calls = calls;
         this.plugin = plugin;
         this.warnings = warnings;
@@ -28,9 +29,9 @@ final class Stopping {
         thread.setDaemon(true);
         thread.start();
         try {
-            thread.join(CALL_MS);
+            thread.join(callMs);
             if (thread.isAlive()) {
-                warn(method + " did not return within " + CALL_MS / 1000 + " s");
+                warn(method + " did not return within " + callMs / 1000.0 + " s");
             }
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();

@@ -1,0 +1,86 @@
+"""The conformance plugins, compiled; hosts that are ended with the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_connect.jvm.host import PluginHost
+from airflow_connect.jvm.host_jars import LOCK
+from airflow_connect.jvm.jars.locked_jars import fetch_jars
+from tests.devstack.java_compiler import compiled_jar
+from tests.integration.jvm.hosting import configuration
+
+SOURCES = Path(__file__).with_name("plugins")
+KINDS = {
+    "org.apache.kafka.connect.source.SourceConnector": ("FailingSources", "OddSources"),
+    "org.apache.kafka.connect.sink.SinkConnector": ("Sinks",),
+}
+
+
+@pytest.fixture(scope="session")
+def plugin_path(tmp_path_factory) -> Path:
+    """A folder as in `plugin.path`, with the plugins of `plugins/*.java`."""
+    jar = compiled_jar(sorted(SOURCES.glob("*.java")), fetch_jars(LOCK), _service_files)
+    folder = tmp_path_factory.mktemp("plugin-path")
+    (folder / "conformance").mkdir()
+    (folder / "conformance" / "conformance.jar").symlink_to(jar)
+    return folder
+
+
+def _service_files(classes: Path) -> dict[str, str]:
+    """Connectors are the classes that are nested in a class of their kind, and have no task's name."""
+    files = {}
+    for kind, holders in KINDS.items():
+        names = [
+            f"plugins.{path.stem}"
+            for holder in holders
+            for path in sorted(classes.glob(f"plugins/{holder}$*.class"))
+            if path.stem.count("$") == 1 and "Task" not in path.stem
+        ]
+        files[f"META-INF/services/{kind}"] = "\n".join(names) + "\n"
+    return files
+
+
+@pytest.fixture
+def lines() -> list[str]:
+    """What hosts of this test print."""
+    return []
+
+
+@pytest.fixture
+def start_host(plugin_path, lines):
+    """`start_host(**arguments of PluginHost.start)`; each host is closed with the test."""
+    hosts: list[PluginHost] = []
+
+    def start(**arguments: Any) -> PluginHost:
+        host = PluginHost.start(
+            [plugin_path], **{"is_driver": True, "heap_mb": 128, "on_line": lines.append, **arguments}
+        )
+        hosts.append(host)
+        return host
+
+    yield start
+    for host in hosts:
+        host.close(call_timeout_s=0.5)
+
+
+@pytest.fixture
+def start_task(start_host) -> Callable[..., PluginHost]:
+    """`start_task(plugin, request={}, **keys)`: a host with a started task of that plugin; sinks have partition t-0."""
+
+    def start(plugin: str, request: dict[str, Any] | None = None, **keys: str) -> PluginHost:
+        host = start_host()
+        config = configuration(plugin, **keys)
+        plan = host.call("plan", config=config, max_tasks=1, offsets=[]).result
+        task = {"config": config, "task": plan["tasks"][0], "task_class": plan["task_class"], "task_id": 0}
+        if plan["kind"] == "source":
+            host.call("source", **task, **{"offsets": [], **(request or {})})
+        else:
+            host.call("sink", **task, **{"assignment": [["t", 0]], **(request or {})})
+        return host
+
+    return start

@@ -1,0 +1,103 @@
+"""Starting hosts: what is missing or too old is told; nothing is left of a start that fails, or of a dead parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from airflow_connect.errors import AccessError, ConfigError, JavaVersionError, JvmGoneError
+from airflow_connect.jvm import host as host_module
+from airflow_connect.jvm.host import PluginHost
+from airflow_connect.jvm.host_jars import LOCK, runtime_jars
+from airflow_connect.jvm.jars.locked_jars import fetch_jars
+from tests.integration.jvm.hosting import is_running
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def temporary_folder(tmp_path, monkeypatch):
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def test_host_tells_its_versions_and_hides_its_socket(temporary_folder):
+    with PluginHost.start([], is_driver=True, heap_mb=128) as host:
+        assert host.hello["connect"] == "4.3.1"
+        (folder,) = temporary_folder.iterdir()
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert list(folder.iterdir()) == []
+        command = Path(f"/proc/{host.pid}/cmdline").read_text()
+        assert "-Xmx128m" in command
+        memory = host.call("memory").result
+        assert 0 < memory["used"] < memory["max"] <= 128 << 20
+    assert list(temporary_folder.iterdir()) == []
+    assert not is_running(host.pid)
+
+
+def test_option_that_java_does_not_know_is_told(temporary_folder):
+    with pytest.raises(JvmGoneError, match="NoSuchFlag") as failed:
+        PluginHost.start([], options=["-XX:+NoSuchFlag"])
+    assert "airflow.java.options" in failed.value.suggestion
+    assert list(temporary_folder.iterdir()) == []
+
+
+def test_java_that_is_missing_is_told(monkeypatch):
+    def no_java():
+        raise AccessError("No Java 17 or newer was found.", code="java.not_found", suggestion="Install one.")
+
+    monkeypatch.setattr(host_module, "find_java", no_java)
+    with pytest.raises(JavaVersionError, match="No Java 17 or newer") as failed:
+        PluginHost.start([])
+    assert (failed.value.code, failed.value.suggestion) == ("java.version", "Install one.")
+
+
+def test_folder_of_a_kafka_installation_is_used(tmp_path):
+    for jar in fetch_jars(LOCK):
+        (tmp_path / jar.name).symlink_to(jar)
+    with PluginHost.start([], is_driver=True, heap_mb=128, connect_home=tmp_path) as host:
+        assert host.hello["connect"] == "4.3.1"
+    with pytest.raises(JavaVersionError, match="has no jar connect-runtime") as failed:
+        PluginHost.start([], connect_home=tmp_path / "missing")
+    assert failed.value.config_path == "airflow.java.connect.home"
+
+
+def test_runtime_has_no_service_files_of_jackson_modules():
+    (blackbird,) = [jar for jar in runtime_jars() if "blackbird" in jar.name]
+    assert b"META-INF/services" not in blackbird.read_bytes()
+
+
+def test_comma_in_a_plugin_folder_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="has a comma") as failed:
+        PluginHost.start([tmp_path / "a,b"], is_driver=True)
+    assert failed.value.config_path == "plugin.path"
+
+
+def test_long_temporary_folder_still_has_a_socket(tmp_path, monkeypatch):
+    folder = tmp_path / ("x" * 90)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    with PluginHost.start([], is_driver=True, heap_mb=128) as host:
+        assert host.call("memory").result["threads"] > 0
+
+
+def test_jvm_ends_when_its_parent_was_killed():
+    program = (
+        "from airflow_connect.jvm.host import PluginHost; host = PluginHost.start([], is_driver=True, heap_mb=128);"
+        "print(host.pid, flush=True); input()"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        pid = int(parent.stdout.readline())
+        assert is_running(pid)
+        os.kill(parent.pid, signal.SIGKILL)
+    wait_until(lambda: not is_running(pid), "the JVM ends within seconds", timeout_s=10)
