@@ -85,12 +85,11 @@ def _has_query(parsed: Mapping[str, Any]) -> bool:
 def _limited(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     """Refuse a query that ends with a LIMIT: later runs would get the same rows again, and never those after them."""
     masked, mode = Keys.masked_query.of(parsed), Keys.mode.of(parsed)
-    key, query = Keys.plain_query, Keys.plain_query.of(parsed)
-    if not query and masked is not None:
-        key, query = Keys.masked_query, masked.value
+    plain = Keys.plain_query.of(parsed)
+    query = plain or (masked.value if masked is not None else "")
     if mode != names.BULK and _has_limit(query):
         yield Problem(
-            key.name,
+            (Keys.plain_query if plain else Keys.masked_query).name,
             f"The query has a LIMIT, which in mode {mode} counts before the condition for new rows: rows after the"
             " first ones would never be copied.",
             f"Move it to {Keys.query_suffix}, which limits the new rows of a run. If it belongs to the meaning of the"
