@@ -15,7 +15,7 @@ from airflow_connect.connectors.jdbc.sink import keys
 from airflow_connect.connectors.jdbc.sink.batches import Batch, RowPlan, place_of
 from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
 from airflow_connect.connectors.jdbc.sink.executing import ChunkExecutor
-from airflow_connect.connectors.jdbc.sink.fields import fields_of, inferred_schema
+from airflow_connect.connectors.jdbc.sink.fields import fields_of, inferred_schema, unused_key_fields
 from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
 from airflow_connect.connectors.jdbc.sink.left import COLUMNS, FILLED, NEXT_OFFSET, columns_of_tables, left_by_runs
 from airflow_connect.connectors.jdbc.sink.statements.dialects import statements_of
@@ -318,7 +318,18 @@ class JdbcSinkTask(SinkTask):
         fields = fields_of(str(table), self._config.mapping, key_schema, value_schema)
         plan = RowPlan(table, fields, self._binding)
         self._plans[(topic, key_schema, value_schema)] = plan
+        self._note_unused(table, unused_key_fields(self._config.mapping, key_schema))
         return plan
+
+    def _note_unused(self, table: TableId, fields: tuple[str, ...]) -> None:
+        assert self._config is not None
+        if not fields or not self._config.finds_rows_by_key:
+            return
+        self.context.note(
+            f"Keys of the records of {table} have fields that {Keys.pk_fields} does not have ({', '.join(fields)})."
+            " Records whose keys differ only in them change and delete the same row. If that may happen, add them to"
+            f" {Keys.pk_fields} and to the primary key of the table."
+        )
 
     def _table(self, topic: str) -> TableId:
         """The table of a topic; as with Confluent's sink, dots separate schema and table."""
