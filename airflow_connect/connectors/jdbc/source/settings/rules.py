@@ -15,14 +15,11 @@ from airflow_connect.api.config.config_def import Problem, Rule
 from airflow_connect.api.config.typed import TypedKey
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys as Keys
+from airflow_connect.connectors.jdbc.source.settings.statements import without_texts
 
 _LEGACY, _NEW = (Keys.whitelist, Keys.blacklist), (Keys.include, Keys.exclude)
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 _LONGEST_MS = 100 * 366 * 86_400_000
-_NO_KEYWORDS = re.compile(
-    r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\$(\w*)\$.*?\$\1\$""", re.DOTALL
-)
-"""Comments, texts and quoted names of a statement."""
 _INNERMOST = re.compile(r"\([^()]*\)")
 _LIMIT = re.compile(r"\b(?:LIMIT\s*(?:\d|\x00)|FETCH\s+(?:FIRST|NEXT)\b)", re.IGNORECASE)
 
@@ -99,7 +96,7 @@ def _limited(parsed: Mapping[str, Any]) -> Iterable[Problem]:
 
 def _has_limit(query: str) -> bool:
     """Whether a statement itself has a LIMIT, not only a subquery of it."""
-    outside = _NO_KEYWORDS.sub(" ", query)
+    outside = without_texts(query)
     while outside != (inner := _INNERMOST.sub("\x00", outside)):
         outside = inner
     return _LIMIT.search(outside) is not None
