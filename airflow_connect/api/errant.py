@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from airflow_connect.errors import DataError
 
@@ -10,21 +10,32 @@ if TYPE_CHECKING:
     from airflow_connect.api.record import SinkRecord
 
 
+class ForeignException(NamedTuple):
+    """An exception that is not Python's.
+
+    Attributes:
+        name: of its class.
+        message: of it; "" if it has none.
+        stacktrace: of it and of its causes.
+    """
+
+    name: str
+    message: str
+    stacktrace: str
+
+
 class RecordFailedError(DataError):
     """A record failed in a stage that the connector's plugin runs itself (`Connector.runs_chain`).
 
     Attributes:
         stage, stage_class: Connect's name of the stage, and the class that failed.
-        exception_class, stacktrace: of the exception there, for the headers of a dead letter.
+        exception: what it has thrown, for the headers of a dead letter.
     """
 
-    def __init__(
-        self, message: str, *, stage: str, stage_class: str, exception_class: str, stacktrace: str, code: str
-    ) -> None:
+    def __init__(self, message: str, code: str, stage: str, stage_class: str, exception: ForeignException) -> None:
         """`message`: a complete sentence, without the place of the record."""
         super().__init__(message, code=code)
-        self.stage, self.stage_class = stage, stage_class
-        self.exception_class, self.stacktrace = exception_class, stacktrace
+        self.stage, self.stage_class, self.exception = stage, stage_class, exception
 
 
 class ErrantRecordReporter(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_connect.api.errant import RecordFailedError
+from airflow_connect.api.errant import ForeignException, RecordFailedError
 
 
 def failure_of(found: Mapping[str, Any]) -> RecordFailedError:
@@ -17,11 +17,7 @@ def failure_of(found: Mapping[str, Any]) -> RecordFailedError:
     stage, executing = str(found.get("stage") or "TASK_PUT"), str(found.get("executing") or "the plugin")
     text = str(found.get("message") or "").strip().removesuffix(".")
     said = f": {text}" if text else ""
+    exception = ForeignException(str(found["class"]), str(found.get("message") or ""), str(found.get("stack") or ""))
     return RecordFailedError(
-        f"{executing} failed with {found['class']}{said}.",
-        stage=stage,
-        stage_class=executing,
-        exception_class=str(found["class"]),
-        stacktrace=str(found.get("stack") or ""),
-        code="java.record",
+        f"{executing} failed with {exception.name}{said}.", "java.record", stage, executing, exception
     )

@@ -215,10 +215,7 @@ class ErrorPolicy:
             ("stage", failure.stage),
             ("class.name", failure.stage_class),
             ("exception.class.name", _class_name(error)),
-            (
-                "exception.message",
-                _shortened(error.message if isinstance(error, ConnectError) else str(error), MESSAGE_CHARACTERS),
-            ),
+            ("exception.message", _shortened(_message(error), MESSAGE_CHARACTERS)),
             ("exception.stacktrace", _stack_trace(error)),
         ]
 
@@ -288,15 +285,21 @@ def _located(record: KafkaRecord | SourceRecord, failure: Failure, error: Connec
     return located
 
 
+def _message(error: Exception) -> str:
+    if isinstance(error, RecordFailedError):
+        return error.exception.message
+    return error.message if isinstance(error, ConnectError) else str(error)
+
+
 def _class_name(error: Exception) -> str:
     if isinstance(error, RecordFailedError):
-        return error.exception_class
+        return error.exception.name
     return f"{type(error).__module__}.{type(error).__qualname__}"
 
 
 def _stack_trace(error: Exception) -> str:
     if isinstance(error, RecordFailedError):
-        return _shortened(error.stacktrace, STACK_TRACE_CHARACTERS)
+        return _shortened(error.exception.stacktrace, STACK_TRACE_CHARACTERS)
     return _shortened("".join(traceback.format_exception(error)), STACK_TRACE_CHARACTERS)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from airflow_connect.api import SourceRecord
-from airflow_connect.api.errant import RecordFailedError
+from airflow_connect.api.errant import ForeignException, RecordFailedError
 from airflow_connect.api.schema import OPTIONAL_BYTES
 from airflow_connect.api.source import NO_OFFSET, SourceColumns
 from tests.integration.runtime.source.conftest import Numbers
@@ -74,9 +74,11 @@ class ChainTask(NumbersTask):
             place = SourceRecord(topic="", source_partition={"p": 0}, source_offset={"n": end})
             error = RecordFailedError(
                 "com.example.Upper failed with java.lang.IllegalStateException: no.",
-                stage="TRANSFORMATION", stage_class="com.example.Upper",
-                exception_class="java.lang.IllegalStateException", stacktrace="", code="java.record",
-            )  # fmt: skip
+                "java.record",
+                "TRANSFORMATION",
+                "com.example.Upper",
+                ForeignException("java.lang.IllegalStateException", "no", ""),
+            )
             self.context.report_failed(place, error)
             self.context.skip_to({"p": 0}, {"n": end})
         return part
