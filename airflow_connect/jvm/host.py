@@ -263,7 +263,7 @@ def plugin_error(error: dict[str, Any], subject: str) -> ConnectError:
     kind = error.get("kind", "data")
     causes = "; caused by ".join(error.get("chain") or [f"{error.get('class', '')}: {error.get('message', '')}"])
     where = f" in {error['executing']}" if error.get("executing") else ""
-    message = f"{subject} failed{where}: {causes}."
+    message = f"{subject} failed{where}: {causes.rstrip('.')}."
     match kind:
         case "retriable":
             return JavaRetriableError(message)
@@ -273,7 +273,7 @@ def plugin_error(error: dict[str, Any], subject: str) -> ConnectError:
             return ConfigError(message, code="java.config")
         case "version":
             return JavaVersionError(
-                f"{message}",
+                message,
                 suggestion="Plugins need Kafka Connect 4.1 or newer: check airflow.java.connect.home.",
             )
         case "host":
