@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -44,6 +45,19 @@ WIRE_VERSION = 1
 _LINES_IN_MESSAGES = 10
 _THREADS = ("connect-request", "connect-poll")
 """Names of the threads that call a plugin: `Main.java`, `SourcePoller.java`."""
+
+
+@dataclass(frozen=True)
+class Closing:
+    """What `PluginHost.close` has to tell.
+
+    Attributes:
+        warnings: what went wrong while the plugin was stopped, as Connect would log it.
+        errant: records that the task of a sink reported at the very end, as `put` returns them.
+    """
+
+    warnings: list[str]
+    errant: list[list[Any]]
 
 
 class PluginHost:
@@ -156,8 +170,8 @@ class PluginHost:
         result = reply.result["result"]
         return Reply(result if isinstance(result, dict) else {"value": result}, reply.body)
 
-    def close(self, call_timeout_s: float = CALL_TIMEOUT_S) -> list[str]:
-        """Stop task and connector, and end the JVM; return what went wrong in that, as Connect would log it.
+    def close(self, call_timeout_s: float = CALL_TIMEOUT_S) -> Closing:
+        """Stop task and connector, and end the JVM.
 
         Idempotent, and never an error: what a run has copied does not depend on how a plugin stops.
 
@@ -165,19 +179,19 @@ class PluginHost:
             call_timeout_s: how long each call of the plugin may take.
         """
         if self._exit_code is not None:
-            return []
-        warnings: list[str] = []
+            return Closing([], [])
+        closing = Closing([], [])
         try:
             is_archiving = self._archive.is_writing
             timeout_s = 4 * call_timeout_s + EXIT_TIMEOUT_S
             call_ms = int(call_timeout_s * 1000)
             closed = self.call("close", timeout_s=timeout_s, orderly=is_archiving, call_ms=call_ms)
-            warnings = [str(warning) for warning in closed.result.get("warnings", [])]
+            closing = Closing(closed.result["warnings"], closed.result["errant"])
             self._end(ARCHIVE_TIMEOUT_S if is_archiving else EXIT_TIMEOUT_S)
         except ConnectError as error:
-            warnings.append(error.message)
+            closing.warnings.append(error.message)
             self._end(0)
-        return warnings
+        return closing
 
     def __enter__(self) -> Self:
         return self
@@ -263,7 +277,7 @@ def plugin_error(error: dict[str, Any], subject: str) -> ConnectError:
     kind = error.get("kind", "data")
     causes = "; caused by ".join(error.get("chain") or [f"{error.get('class', '')}: {error.get('message', '')}"])
     where = f" in {error['executing']}" if error.get("executing") else ""
-    message = f"{subject} failed{where}: {causes}."
+    message = f"{subject} failed{where}: {causes.rstrip('.')}."
     match kind:
         case "retriable":
             return JavaRetriableError(message)
@@ -273,7 +287,7 @@ def plugin_error(error: dict[str, Any], subject: str) -> ConnectError:
             return ConfigError(message, code="java.config")
         case "version":
             return JavaVersionError(
-                f"{message}",
+                message,
                 suggestion="Plugins need Kafka Connect 4.1 or newer: check airflow.java.connect.home.",
             )
         case "host":
@@ -298,6 +312,7 @@ def _flags(heap_mb: int, is_driver: bool, options: Sequence[str]) -> list[str]:
         "-XX:+ExitOnOutOfMemoryError",
         "-XX:-UsePerfData",
         "-XX:-CreateCoredumpOnCrash",
+        *(f"-D{name}.encoding=UTF-8" for name in ("file", "stdout", "stderr")),  # whatever the locale is
         *compilers,
         *options,
     ]

@@ -58,7 +58,6 @@ class HostProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                cwd=self.folder,
             )
         except BaseException:
             self._server.close()

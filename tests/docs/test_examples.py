@@ -73,7 +73,7 @@ NOT_OURS = {
     "connect.default",
     "connect.type",
     "tool.importlinter",
-    "plugin.path",
+    "org.apache.kafka.connect.runtime",
     # Settings of config providers, of a converter.
     "allowed.paths",
     "allowlist.pattern",

@@ -24,7 +24,7 @@ SHOWN_BY = {
     "**Your connector is a Java class": "tests/unit/api/config/test_plugins.py",
     "Java connectors are not loaded": "tests/unit/api/config/test_plugins.py",
     "**You have no Linux, or an Airflow before 3.3.**": "pyproject.toml",
-    "Java is optional": "tests/unit/runtime/engine/test_java.py",
+    "Java is optional": "tests/unit/jvm/test_java.py",
     "Connectors are those of the table above": "tests/unit/api/config/test_plugins.py",
     "The search sink has never been run against Elasticsearch": "docs/connectors/search-sink.md",
     "Nothing else has been tried": "pyproject.toml",

@@ -16,15 +16,19 @@ from tests.integration.jvm.hosting import configuration
 
 SOURCES = Path(__file__).with_name("plugins")
 KINDS = {
-    "org.apache.kafka.connect.source.SourceConnector": ("FailingSources", "OddSources"),
-    "org.apache.kafka.connect.sink.SinkConnector": ("Sinks",),
+    "org.apache.kafka.connect.source.SourceConnector": (
+        "plugins/FailingSources$*",
+        "plugins/OddSources$*",
+        "io/debezium/like/LikeDebezium",
+    ),
+    "org.apache.kafka.connect.sink.SinkConnector": ("plugins/Sinks$*",),
 }
 
 
 @pytest.fixture(scope="session")
 def plugin_path(tmp_path_factory) -> Path:
     """A folder as in `plugin.path`, with the plugins of `plugins/*.java`."""
-    jar = compiled_jar(sorted(SOURCES.glob("*.java")), fetch_jars(LOCK), _service_files)
+    jar = compiled_jar(sorted(SOURCES.rglob("*.java")), fetch_jars(LOCK), _service_files)
     folder = tmp_path_factory.mktemp("plugin-path")
     (folder / "conformance").mkdir()
     (folder / "conformance" / "conformance.jar").symlink_to(jar)
@@ -32,14 +36,14 @@ def plugin_path(tmp_path_factory) -> Path:
 
 
 def _service_files(classes: Path) -> dict[str, str]:
-    """Connectors are the classes that are nested in a class of their kind, and have no task's name."""
+    """Connectors, by kind; the classes that are nested in them are not."""
     files = {}
-    for kind, holders in KINDS.items():
+    for kind, patterns in KINDS.items():
         names = [
-            f"plugins.{path.stem}"
-            for holder in holders
-            for path in sorted(classes.glob(f"plugins/{holder}$*.class"))
-            if path.stem.count("$") == 1 and "Task" not in path.stem
+            path.relative_to(classes).with_suffix("").as_posix().replace("/", ".")
+            for pattern in patterns
+            for path in sorted(classes.glob(f"{pattern}.class"))
+            if path.stem.count("$") <= 1
         ]
         files[f"META-INF/services/{kind}"] = "\n".join(names) + "\n"
     return files

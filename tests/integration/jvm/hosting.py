@@ -18,7 +18,8 @@ WAIT_MS = 200
 
 def configuration(plugin: str, **keys: str) -> dict[str, str]:
     """A connector of the conformance plugins, with text converters."""
-    own = {"name": "c", "connector.class": f"plugins.{plugin}", "key.converter": STRING, "value.converter": STRING}
+    name = plugin if "." in plugin else f"plugins.{plugin}"
+    own = {"name": "c", "connector.class": name, "key.converter": STRING, "value.converter": STRING}
     return own | keys
 
 

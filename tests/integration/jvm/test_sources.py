@@ -140,6 +140,49 @@ def test_source_that_starts_late_is_idle_until_then(start_task):
     assert after["idle_ms"] < 900
 
 
+@pytest.mark.parametrize(
+    ("mode", "steps"),
+    [
+        (
+            "initial",
+            [
+                "it has no metrics yet",
+                "its snapshot has not begun",
+                "its snapshot is running",
+                "it does not stream yet",
+                "it is not connected yet",
+                "its queue is not empty",
+            ],
+        ),
+        (
+            "initial_only",
+            [
+                "it has no metrics yet",
+                "its snapshot has not begun",
+                "its snapshot is running",
+                "its queue is not empty",
+            ],
+        ),
+    ],
+)
+def test_empty_polls_of_a_source_that_is_not_ready_are_no_idle_time(start_task, mode, steps):
+    """Debezium's threads connect and make a snapshot while poll returns nothing."""
+    host = start_task("io.debezium.like.LikeDebezium", step_ms="300", **{"snapshot.mode": mode})
+    seen: list[str] = []
+    while "rows" not in (reply := host.call("next", wait_ms=20)).result:
+        idle = reply.result
+        if idle["why"] and idle["why"] not in seen:
+            seen.append(idle["why"])
+        assert idle["ready"] is not bool(idle["why"])
+        if not idle["ready"]:
+            assert (idle["idle_ms"], idle["empty_polls"]) == (0, 0)
+        assert idle["idle_ms"] < 600  # only the step between the snapshot and the queue, in mode initial_only
+    assert seen == steps
+    assert values([reply]) == ["row"]
+    after = host.call("next", wait_ms=200).result
+    assert (after["ready"], after["why"]) == (True, "")
+
+
 def test_records_of_every_kind_cross_unchanged(start_task):
     host = start_task("OddSources$Varied")
     (reply,) = replies(host)

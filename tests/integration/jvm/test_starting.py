@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,21 @@ def test_folder_of_a_kafka_installation_is_used(tmp_path):
     with pytest.raises(JavaVersionError, match="has no jar connect-runtime") as failed:
         PluginHost.start([], connect_home=tmp_path / "missing")
     assert failed.value.config_path == "airflow.java.connect.home"
+
+
+def test_runtime_that_is_too_old_is_told(tmp_path):
+    """Kafka 4.1 brought the class that is taken away here."""
+    for jar in fetch_jars(LOCK):
+        if "kafka-clients" not in jar.name:
+            (tmp_path / jar.name).symlink_to(jar)
+            continue
+        with zipfile.ZipFile(jar) as new, zipfile.ZipFile(tmp_path / jar.name, "w") as old:
+            for entry in new.infolist():
+                if "PluginMetrics" not in entry.filename:
+                    old.writestr(entry, new.read(entry))
+    with pytest.raises(JavaVersionError, match=r"version 4\.3\.1; plugins need 4\.1 or newer\. Plugins") as failed:
+        PluginHost.start([], is_driver=True, heap_mb=128, connect_home=tmp_path)
+    assert failed.value.code == "java.version"
 
 
 def test_runtime_has_no_service_files_of_jackson_modules():

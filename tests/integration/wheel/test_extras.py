@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import tarfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.jvm.host_jars import LOCK
+from airflow_connect.jvm.jars.locked_jars import fetch_jars
 from tests.devstack.hdfs import HdfsCluster
 from tests.integration.wheel.conftest import LOCAL_SINK, ROOT, Installation
 
@@ -38,6 +44,13 @@ from airflow_connect.stores.hdfs.settings import HdfsSettings
 files = HdfsFiles(HdfsSettings(sys.argv[1]))
 files.make_directory("/of-the-wheel")
 print(files.status("/of-the-wheel").path)
+"""
+
+PLUGIN_HOST = """
+from airflow_connect.jvm.host import PluginHost
+with PluginHost.start([], is_driver=True, heap_mb=128) as host:
+    print(host.hello["connect"])
+    print(host.close().warnings)
 """
 
 
@@ -77,6 +90,26 @@ def test_hdfs_extra_reaches_a_namenode(install: Install, hdfs: HdfsCluster) -> N
     done = install("hdfs").run("python", "-c", HDFS_ROUND_TRIP, hdfs.url)
     assert done.returncode == 0, done.stderr
     assert "/of-the-wheel" in done.stdout
+
+
+def test_wheel_and_source_distribution_have_the_plugin_host(wheel: Path, tmp_path: Path) -> None:
+    inside = ["jvm/helper/host.jar", "jvm/helper/src/org/airflowconnect/host/Main.java"]
+    inside += ["jvm/jars/locks/connect-host-4.3.1.lock"]
+    with zipfile.ZipFile(wheel) as archive:
+        assert {f"airflow_connect/{name}" for name in inside} <= set(archive.namelist())
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    (built,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(built) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {f"airflow_connect/{name}" for name in inside} <= names
+
+
+@pytest.mark.integration
+def test_base_package_starts_a_plugin_host(install: Install) -> None:
+    fetch_jars(LOCK)
+    done = install("").run("python", "-c", PLUGIN_HOST)
+    assert (done.returncode, done.stdout) == (0, "4.3.1\n[]\n"), done.stderr
 
 
 @pytest.mark.budget(60)  # installs Airflow and Spark, and runs the demo

@@ -3,7 +3,6 @@ package org.airflowconnect.host;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.kafka.common.utils.AppInfoParser;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.connect.connector.Connector;
 import org.apache.kafka.connect.runtime.ConnectMetrics;
@@ -30,7 +29,7 @@ final class Environment {
         try {
             Class.forName(NEWEST_NEEDED_CLASS);
         } catch (ClassNotFoundException tooOld) {
-            throw new VersionException(AppInfoParser.getVersion());
+            throw new VersionException(ConnectVersion.get());
         }
         Map<String, String> worker = new HashMap<>();
         worker.put("bootstrap.servers", "127.0.0.1:1");

@@ -2,7 +2,6 @@ package org.airflowconnect.host;
 
 import java.io.IOException;
 import java.nio.file.Path;
-import org.apache.kafka.common.utils.AppInfoParser;
 
 /**
  * The program of the plugin host: connects to its parent, then answers requests one by one until it is told to close.
@@ -38,7 +37,7 @@ public final class Main {
     private static void serve(Wire wire, Operations operations) throws IOException {
         wire.send(Json.object()
                 .put("hello", WIRE_VERSION)
-                .put("connect", AppInfoParser.getVersion())
+                .put("connect", ConnectVersion.get())
                 .put("java", System.getProperty("java.version")));
         while (!operations.isClosed()) {
             Request request = wire.receive();

@@ -18,7 +18,6 @@ final class Readiness {
     private static final String NAMES = "debezium.*:type=connector-metrics,context=%s,*";
     private static final String ONLY_SNAPSHOT = "initial_only";
 
-    private final MBeanServer beans = ManagementFactory.getPlatformMBeanServer();
     private final boolean isDebezium;
     private final boolean endsWithSnapshot;
 
@@ -79,10 +78,14 @@ final class Readiness {
 
     private Set<ObjectName> find(String context) {
         try {
-            return beans.queryNames(new ObjectName(String.format(NAMES, context)), null);
+            return beans().queryNames(new ObjectName(String.format(NAMES, context)), null);
         } catch (MalformedObjectNameException impossible) {
             throw new IllegalStateException(impossible);
         }
+    }
+
+    private static MBeanServer beans() {
+        return ManagementFactory.getPlatformMBeanServer();
     }
 
     private boolean isTrue(ObjectName name, String attribute) {
@@ -92,7 +95,7 @@ final class Readiness {
     /** Null: the bean has no such attribute, or is gone. */
     private Object attribute(ObjectName name, String attribute) {
         try {
-            return beans.getAttribute(name, attribute);
+            return beans().getAttribute(name, attribute);
         } catch (JMException gone) {
             return null;
         }
