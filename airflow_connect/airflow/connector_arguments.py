@@ -20,6 +20,7 @@ from airflow_connect.airflow.connections.worker import worker_with_connection
 from airflow_connect.config.resolved.loading import secret_names
 from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.errors import ConfigError
+from airflow_connect.jvm.discovery.registry import use_plugin_path
 from airflow_connect.runtime.config_files import unwrap_connector
 from airflow_connect.runtime.reporting.redaction import secret_values
 from airflow_connect.runtime.spec import RunSpec
@@ -120,11 +121,14 @@ class ConnectorArguments:
         connector = {**found.config, **(limits or {})}
         worker = self.worker_config()
         providers = {PROVIDER_NAME: AirflowConfigProvider}
+        references = resolve_references(connector, worker, found.references, providers)
+        # Which keys of a Java class are secrets is known once it is found.
+        use_plugin_path(worker, references.values)
         return RunSpec(
             connector=connector,
             worker=worker,
             aws=aws_credentials(self.aws_conn_id),
-            references=resolve_references(connector, worker, found.references, providers).values,
+            references=references.values,
             origin=origin or {},
         )
 

@@ -40,10 +40,13 @@ class Connector(ABC):
         config_def: the connector's own keys. The runtime adds the keys of every connector (`name`, `topics`,
             converters, errors, limits of a run).
         version: shown with the plugin.
+        runs_chain: whether its tasks run converters, transformations and predicates themselves. The run then passes
+            bytes: whole messages to a sink, and those that a source returns to Kafka.
     """
 
     config_def: ClassVar[ConfigDef] = ConfigDef()
     version: ClassVar[str] = "unknown"
+    runs_chain: ClassVar[bool] = False
     context: ConnectorContext
     config: Mapping[str, str]
 
@@ -74,6 +77,13 @@ class Connector(ABC):
         A run creates as many tasks as it has work for, but not more than configurations; task n gets the n-th.
         """
         return [dict(self.config)] * max_tasks
+
+    def after_tasks(self) -> None:  # noqa: B027 (most have nothing to say)
+        """Called when all tasks have ended without an error: before the run commits, or for a source, before it ends.
+
+        Raises:
+            ConnectError: the run fails. What tasks of a source have committed stays.
+        """
 
     def stop(self) -> None:  # noqa: B027 (most have nothing to release)
         """Release what `start` opened; called exactly once, even if `start` failed, and never without `start`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from airflow_connect.api.connector import Connector, ConnectorContext, Task
@@ -16,6 +17,7 @@ from airflow_connect.api.connector import Connector, ConnectorContext, Task
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from airflow_connect.api.errant import RecordFailedError
     from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.record import SourceRecord
     from airflow_connect.api.schema import Schema
@@ -26,6 +28,9 @@ SourcePartition = Mapping[str, Any]
 
 SourceOffset = Mapping[str, Any]
 """A position in a source partition: `{"position": 30}`. Flat; JSON's types."""
+
+NO_OFFSET: SourceOffset = MappingProxyType({})
+"""Of a record after which no offset moves: the offsets follow with `SourceTaskContext.skip_to`."""
 
 OffsetChanges = Iterable[tuple[SourcePartition, SourceOffset | None]]
 """New offsets of source partitions, None to delete one."""
@@ -181,6 +186,17 @@ class SourceTaskContext(Protocol):
     def parts_done(self, number: int) -> None:
         """Tell pages how many parts this task has copied so far; see `SourceConnectorContext.expect_parts`."""
 
+    def count_dropped(self, number: int) -> None:
+        """Count records that transformations of the task itself have dropped (`Connector.runs_chain`)."""
+
+    def report_failed(self, record: SourceRecord, error: RecordFailedError) -> None:
+        """Apply `errors.*` to a record that failed in a stage of the task itself, when its method returns.
+
+        Args:
+            record: names the place: topic, source partition and source offset.
+            error: why.
+        """
+
     def count(self, sentence: str, number: int) -> None:
         """Add to the number of a note in the run's report.
 
@@ -266,6 +282,17 @@ class JoiningSourceTask(Protocol):
 
 
 @runtime_checkable
+class AtomicSourceTask(Protocol):
+    """Optional method of a source task whose records are of several topics, but have their offsets together."""
+
+    def is_inside_batch(self) -> bool:
+        """Whether the offsets of what was returned are still to come, with the next poll.
+
+        Called after each poll. Neither an interval nor a limit of the run ends a transaction there.
+        """
+
+
+@runtime_checkable
 class CheckingSourceTask(Protocol):
     """Optional method of a source task that looks at where its records are in Kafka, before they become visible."""
 
@@ -296,7 +323,8 @@ class SourceColumns(NamedTuple):
     Attributes:
         topic: of all records.
         source_partition: of all records.
-        source_offset: where reading resumes after the last record.
+        source_offset: where reading resumes after the last record; None: the offsets follow with the rest of the
+            batch (`AtomicSourceTask`, `SourceTaskContext.skip_to`).
         key_schema, value_schema: None is schemaless.
         keys, values: Arrow arrays of equal length, in the representation of airflow_connect.api.columns; `keys` None:
             no keys.
@@ -311,7 +339,7 @@ class SourceColumns(NamedTuple):
 
     topic: str
     source_partition: SourcePartition
-    source_offset: SourceOffset
+    source_offset: SourceOffset | None
     key_schema: Schema | None
     keys: pa.Array[Any] | None
     value_schema: Schema | None

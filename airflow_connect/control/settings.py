@@ -12,6 +12,7 @@ from airflow_connect.api.config.validators import NonEmptyString
 from airflow_connect.config.keys.source_worker import BROKER_DEFAULT, CONNECT_REPLICATION_FACTOR, topic_settings
 from airflow_connect.config.resolved.worker import WorkerConfig
 from airflow_connect.config_providers.resolving import ProviderFactory, resolve_references
+from airflow_connect.jvm.discovery.registry import use_plugin_path
 from airflow_connect.kafka.clients import settings as clients
 from airflow_connect.kafka.state.compacted_topics import CompactedTopic
 from airflow_connect.kafka.state.topic_upkeep import Upkeep
@@ -83,6 +84,7 @@ class ControlSettings:
         references = resolve_references({}, raw, providers=providers)
         with references.hiding_errors():
             resolved = references.resolve(raw)
+            use_plugin_path(resolved)
             worker = WorkerConfig.from_properties(resolved)
             status = _StatusKeys.from_config(resolved)
             topic, sources = _StatusKeys.topic.name, worker.sources

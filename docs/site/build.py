@@ -85,6 +85,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
     "Tasks": (
         "how-to/import-log-files",
         "how-to/replicate-a-database",
+        "how-to/change-data-capture",
         "how-to/mirror-clusters",
         "how-to/back-up-topics",
         "how-to/fill-a-lake-table",

@@ -3,12 +3,13 @@
 No plugin is imported before `load`, so an empty run resolves names without importing formats or stores. The plugins of
 this package are in the tables that `airflow_connect/plugin_tables.py` joins; third-party plugins have entry points.
 Aliases as in Connect (PluginUtils): the simple class name, and the simple name without the kind's own name at
-its end.
+its end. Java classes of a worker's `plugin.path` are added at run time (`add`).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import Enum
 from functools import cache
 from importlib import import_module
@@ -61,15 +62,72 @@ class PluginKind(Enum):
         return self.value[2]
 
 
+_JAVA_KINDS = frozenset(
+    (
+        PluginKind.CONNECTOR,
+        PluginKind.CONVERTER,
+        PluginKind.HEADER_CONVERTER,
+        PluginKind.TRANSFORMATION,
+        PluginKind.PREDICATE,
+        PluginKind.CONFIG_PROVIDER,
+    )
+)
+
+
 class PluginRef(NamedTuple):
-    """A resolved name: `path` is `package.module:Class`, `name` is the class name to show and to store."""
+    """A resolved name: `path` is `package.module:Class`, `name` is the class name to show and to store.
+
+    A Java class has the path `package.module:function[java class]`: the function makes a class for it.
+    """
 
     kind: PluginKind
     name: str
     path: str
 
+    @property
+    def is_java(self) -> bool:
+        """Whether it is a Java class, which a JVM runs."""
+        return self.path.endswith("]")
+
+
+PREFERS_JAVA = "airflow.java.prefer"
+"""Key of a connector: whether a Java class comes before one of this package with the same name."""
+_CONNECTOR_CLASS = "connector.class"
 
 _TABLES = "airflow_connect.plugin_tables:TABLES"
+_added: dict[PluginKind, dict[str, str]] = {}
+_searched: dict[str, None] = {}
+_additions = [0]
+
+
+def add(kind: PluginKind, paths: Mapping[str, str], place: str = "") -> None:
+    """Make Java classes known: name to path of each. Idempotent; a name that is known already gets the new path.
+
+    Args:
+        kind: their kind.
+        paths: full Java names, and `package.module:function[java class]`.
+        place: where they were looked for, for messages: a `plugin.path`.
+    """
+    _additions[0] += 1
+    # Replaced, not changed: other threads may be looking names up.
+    _added[kind] = {**_added.get(kind, {}), **paths}
+    if place:
+        _searched[place] = None
+
+
+def searched() -> list[str]:
+    """Every plugin path in which classes were looked for."""
+    return list(_searched)
+
+
+def additions() -> int:
+    """How often classes were added: what is remembered about names and their keys is valid for one such number."""
+    return _additions[0]
+
+
+def added(kind: PluginKind) -> dict[str, str]:
+    """Java name to path of all Java classes of `kind` in the plugin paths of this process."""
+    return dict(_added.get(kind, {}))
 
 
 def built_in(kind: PluginKind) -> dict[str, str]:
@@ -84,16 +142,23 @@ def aliases(kind: PluginKind) -> list[str]:
     return list(dict.fromkeys(map(simple, _built_in(kind))))
 
 
-def resolve(kind: PluginKind, name: str) -> PluginRef:
+def resolve(kind: PluginKind, name: str, *, prefers_java: bool = False) -> PluginRef:
     """Find the class that `name` means, without importing it.
 
     Tried in order: full Java name, dotted Python path (`package.module:Class`, whose module must exist),
-    Connect alias of a built-in class, entry point name, `package.module.Class`. As in Connect, an ambiguous alias is
-    not resolved.
+    Connect alias of a built-in class, name or alias of a Java class in `plugin.path`, entry point name,
+    `package.module.Class`. As in Connect, an ambiguous alias is not resolved.
+
+    Args:
+        kind: of the class.
+        name: as configured.
+        prefers_java: a Java class in `plugin.path` comes first.
 
     Raises:
         ConfigError: nothing has this name; the message lists the nearest known names.
     """
+    if prefers_java and (java := find_added(kind, name)):
+        return java
     if name not in _built_in(kind) and _PATH.fullmatch(name) and _module_exists(name.partition(":")[0]):
         return PluginRef(kind, name, name)
     if found := installed(kind, name):
@@ -104,8 +169,36 @@ def resolve(kind: PluginKind, name: str) -> PluginRef:
     raise _not_found(kind, name)
 
 
+def resolve_connector(config: Mapping[str, Any]) -> PluginRef:
+    """Find the class that a connector's configuration names; `airflow.java.prefer` decides between two of one name.
+
+    Raises:
+        ConfigError: nothing has this name.
+    """
+    name = str(config.get(_CONNECTOR_CLASS) or "").strip()
+    return resolve(PluginKind.CONNECTOR, name, prefers_java=prefers_java(config))
+
+
+def prefers_java(config: Mapping[str, Any]) -> bool:
+    """Whether `airflow.java.prefer` is true."""
+    return str(config.get(PREFERS_JAVA) or "").strip().lower() == "true"
+
+
+def note_on_choice(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """A sentence about the class of a connector, if there is one in Python and one in Java."""
+    name = str(config.get(_CONNECTOR_CLASS) or "").strip()
+    java = find_added(PluginKind.CONNECTOR, name)
+    taken = resolve_connector(config)
+    if java is None or (taken.is_java and resolve(PluginKind.CONNECTOR, name).is_java):
+        return ()
+    if taken.is_java:
+        return (f"{name} is the Java class {java.name} of plugin.path, because {PREFERS_JAVA} is true.",)
+    there_is = f"plugin.path has a Java class of this name, {java.name}: {PREFERS_JAVA}=true takes that one."
+    return (f"{name} is the connector of this package. {there_is}",)
+
+
 def installed(kind: PluginKind, name: str) -> PluginRef | None:
-    """A plugin of this package or an entry point; None if `name` is neither. Nothing is looked for elsewhere."""
+    """A plugin of this package, a Java class of a plugin path, or an entry point; None if `name` is none of them."""
     table = _built_in(kind)
     if name in table:
         return PluginRef(kind, name, table[name])
@@ -115,8 +208,28 @@ def installed(kind: PluginKind, name: str) -> PluginRef | None:
     by_alias = _by_alias(kind)
     if name in by_alias:
         return PluginRef(kind, *by_alias[name])
+    if java := find_added(kind, name):
+        return java
     registered = _registered(kind)
     return PluginRef(kind, name, registered[name]) if name in registered else None
+
+
+def find_added(kind: PluginKind, name: str) -> PluginRef | None:
+    """The Java class of a plugin path that `name` means, by its full name or an alias that only one class has."""
+    known = _added.get(kind, {})
+    if name in known:
+        return PluginRef(kind, name, known[name])
+    if not known or "." in name or ":" in name:
+        return None
+    full = [java for java in known if name in java_aliases(kind, java)]
+    return PluginRef(kind, full[0], known[full[0]]) if len(full) == 1 else None
+
+
+def java_aliases(kind: PluginKind, java_name: str) -> set[str]:
+    """Source: PluginUtils.computeAliases: Java's simple name, and what is before the last name of the kind in it."""
+    simple = _simple_name(java_name)
+    at = simple.rfind(kind.suffix)
+    return {simple, simple[:at] if at > 0 else simple}
 
 
 def entry_point_names(kind: PluginKind) -> list[str]:
@@ -132,7 +245,8 @@ def load(ref: PluginRef) -> Any:
     Raises:
         ConfigError: the module cannot be imported, whatever it raises, or has no such attribute.
     """
-    module_name, _, attribute = ref.path.partition(":")
+    path, _, argument = ref.path.removesuffix("]").partition("[")
+    module_name, _, attribute = path.partition(":")
     try:
         found: Any = import_module(module_name)
         for part in attribute.split("."):
@@ -145,7 +259,7 @@ def load(ref: PluginRef) -> Any:
         # The code of a plugin, and a worker runs other connectors too: not even SystemExit may end it.
         why = f"the import ended with {type(error).__name__}: {error}"
         raise _not_loadable(ref, why, "Repair the module, so that it can be imported.") from error
-    return found
+    return found(argument) if argument else found
 
 
 def _not_loadable(ref: PluginRef, why: str, suggestion: str) -> ConfigError:
@@ -215,11 +329,22 @@ def _module_exists(module: str) -> bool:
 
 
 def _not_found(kind: PluginKind, name: str) -> ConfigError:
-    known = [*_built_in(kind), *_by_alias(kind), *_registered(kind)]
+    known = [*_built_in(kind), *_by_alias(kind), *_registered(kind), *_added.get(kind, {})]
     near = nearest(name, known, count=3) or nearest(_simple_name(name), _by_alias(kind), count=3)
     hint = did_you_mean(near) or f"Known: {', '.join(aliases(kind))}."
+    if several := [java for java in _added.get(kind, {}) if name in java_aliases(kind, java)]:
+        hint = f"The alias fits several Java classes, so use a full name: {', '.join(several)}."
     return ConfigError(
         f"There is no {kind.label} called {shortened(name)!r}.",
         code="plugin.not_found",
-        suggestion=f"{hint} Specify your own plugin by its dotted path, package.module:Class.",
+        suggestion=f"{hint} Specify your own plugin by its dotted path, package.module:Class.{_java_hint(kind)}",
     )
+
+
+def _java_hint(kind: PluginKind) -> str:
+    """Where Java classes of a kind were looked for, or would be."""
+    if kind not in _JAVA_KINDS:
+        return ""
+    if not _searched:
+        return " For a Java plugin, put its jars into a folder of the worker's plugin.path."
+    return f" Java plugins were looked for in plugin.path, {'; '.join(_searched)}, on this machine."

@@ -89,6 +89,8 @@ def _check(path: str, worker: Mapping[str, Any], *, with_infos: bool) -> dict[st
         name = label_of(path, connector)
         spec = RunSpec(connector=connector, worker=worker)
         findings = _certain_findings(validate_connector(spec), worker)
+        if all(finding["level"] != "error" for finding in findings):
+            findings = [*_of_java(spec), *findings]
         if with_infos:
             infos = _infos(spec)
     except ConfigError as error:
@@ -105,6 +107,13 @@ def _certain_findings(findings: list[dict[str, Any]], worker: Mapping[str, Any])
         return findings
     unknown = {finding["key"] for finding in findings if finding["level"] == "unknown"}
     return [finding for finding in findings if finding["level"] != "error" or finding["key"] not in unknown]
+
+
+def _of_java(spec: RunSpec) -> list[dict[str, Any]]:
+    """What the Java class itself says, which may connect to the system that it copies from or to."""
+    from airflow_connect.runtime.driver.checks.java import java_findings
+
+    return java_findings(spec)
 
 
 def _infos(spec: RunSpec) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow_connect.api.config.config_def import REQUIRED, ConfigDef, KeyFamily, Problem, Width
 from airflow_connect.api.config.patterns import check_java_pattern
-from airflow_connect.api.config.plugins import PluginKind, resolve
+from airflow_connect.api.config.plugins import PREFERS_JAVA, PluginKind, resolve, resolve_connector
 from airflow_connect.api.config.typed import Checks, KeyGroup, TypedConfig, TypedKey
 from airflow_connect.api.config.validators import (
     Lambda,
@@ -35,7 +35,7 @@ CONSUMER_OVERRIDE, PRODUCER_OVERRIDE, ADMIN_OVERRIDE = "consumer.override.", "pr
 EXACTLY_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE = "exactly_once", "at_least_once", "at_most_once"
 
 _COMMON, _ERRORS, _RUN = KeyGroup("Common"), KeyGroup("Error Handling"), KeyGroup("Run")
-_TRANSFORMS, _PREDICATES = KeyGroup("Transforms"), KeyGroup("Predicates")
+_TRANSFORMS, _PREDICATES, _JAVA = KeyGroup("Transforms"), KeyGroup("Predicates"), KeyGroup("Java")
 _ONE_RUN = "A run reads the configuration once, when it starts, so there is nothing to reload."
 _NO_VERSIONS = "Only one version of each plugin is installed, so there is nothing to choose."
 _LICENCE = "This software needs no licence key."
@@ -182,7 +182,18 @@ class CommonKeys(TypedConfig):
         "Whether that log line includes the record's topic, partition, offset and timestamp.",
         width=Width.SHORT, display_name="Log Error Details",
     )
+    prefers_java = _JAVA.low.boolean(
+        PREFERS_JAVA, False,
+        "Whether connector.class names a Java class of the worker's plugin.path if this package has a connector of the"
+        " same name, too.",
+    )
     # fmt: on
+
+    def __init__(self, raw: Mapping[str, Any], parsed: Mapping[str, Any]) -> None:
+        """Read each key's value; which class `connector.class` names depends on two keys."""
+        super().__init__(raw, parsed)
+        if self.prefers_java:
+            self._values[CONNECTOR_CLASS] = resolve_connector(parsed)
 
 
 class SinkKeys(CommonKeys):

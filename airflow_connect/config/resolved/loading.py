@@ -13,14 +13,12 @@ from airflow_connect.api.source import SourceConnector
 from airflow_connect.config.keys import sink as sink_keys
 from airflow_connect.config.keys.source import source_keys, with_topic_creation
 from airflow_connect.config.keys.transforms import with_chain
+from airflow_connect.config.resolved import own_chain
 from airflow_connect.config.resolved.client_layers import consumer_group
 from airflow_connect.config.resolved.sink import ConverterConfig, SinkConnectorConfig, converter_of, effective_converter
 from airflow_connect.config.resolved.worker import WorkerConfig
 from airflow_connect.documentation import page_url
 from airflow_connect.errors import ConfigError, ConnectError
-
-_KEEPS_BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
-"""Stands in where a configuration uses no converter, and none is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,8 @@ def connector_definition(raw: Mapping[str, Any]) -> ConfigDef:
             config_path=sink_keys.CONNECTOR_CLASS,
         )
     try:
-        connector = plugins.load_class(plugins.PluginKind.CONNECTOR, name)
+        reference = plugins.resolve_connector({**raw, sink_keys.CONNECTOR_CLASS: name})
+        connector = plugins.load(reference)
     except ConfigError as error:
         raise ConfigError(
             f"{sink_keys.CONNECTOR_CLASS}: {error.message}",
@@ -89,12 +88,21 @@ def connector_definition(raw: Mapping[str, Any]) -> ConfigDef:
         )
     if isinstance(connector, type) and issubclass(connector, SourceConnector):
         shared = source_keys()
-        return with_chain(with_topic_creation(_with_shared_keys(definition, shared), raw), raw)
-    return with_chain(_with_shared_keys(definition, sink_keys.sink_keys()), raw)
+        return with_chain(with_topic_creation(_with_shared_keys(reference, definition, shared), raw), raw)
+    return with_chain(_with_shared_keys(reference, definition, sink_keys.sink_keys()), raw)
 
 
-def _with_shared_keys(definition: ConfigDef, shared: ConfigDef) -> ConfigDef:
-    """The keys of a connector, plus those of every connector of its kind that it does not define itself."""
+def _with_shared_keys(reference: plugins.PluginRef, definition: ConfigDef, shared: ConfigDef) -> ConfigDef:
+    """The keys of a connector, plus those of every connector of its kind that it does not define itself.
+
+    A Java connector may define some of these again, as Kafka Connect allows: the run obeys those of every connector.
+    """
+    if reference.is_java:
+        own = [key for key in definition.keys.values() if key.name not in shared.keys]
+        complete = ConfigDef().define(*own).define_family(*definition.families)
+        for names, rule in definition.rules:
+            complete.define_rule(names, rule)
+        return complete.include(shared)
     return definition if sink_keys.NAME in definition.keys else shared.include(definition)
 
 
@@ -112,14 +120,14 @@ def load_connector_config(
         ConfigError: names every wrong key of the connector, else of the worker, else of their combination.
     """
     known = definition or connector_definition(raw)
-    connector = SinkConnectorConfig.from_config(raw, known)
+    connector = SinkConnectorConfig.from_config(own_chain.completed(raw, worker_raw), known)
     worker = WorkerConfig.from_properties(worker_raw)
     group = consumer_group(worker_raw, raw, connector.name)
     check_overrides(connector, worker, group)
 
     def converter(key: str, own: ConverterConfig | None, of_worker: ConverterConfig | None) -> ConverterConfig:
         if own is None and of_worker is None and known.is_unused(key, connector.raw):
-            own = converter_of(connector.raw, {key: _KEEPS_BYTES}, key)
+            own = converter_of(connector.raw, {key: own_chain.KEEPS_BYTES}, key)
         return effective_converter(
             key, own, of_worker, f"for plain JSON use JsonConverter with {key}.schemas.enable=false"
         )

@@ -12,6 +12,7 @@ from airflow_connect.api.config.values import coerce_config
 from airflow_connect.config.keys import sink as keys
 from airflow_connect.config.keys.sink import SinkKeys
 from airflow_connect.config.keys.transforms import with_chain
+from airflow_connect.config.resolved import own_chain
 from airflow_connect.config.resolved.transforms import transforms_of
 from airflow_connect.errors import ConfigError
 
@@ -77,10 +78,13 @@ class SinkConnectorConfig(SinkKeys):
     def __init__(self, raw: Mapping[str, str], parsed: Mapping[str, Any]) -> None:
         """Read each key's value, and what follows from the nested keys."""
         super().__init__(raw, parsed)
-        self.key_converter = converter_of(raw, parsed, keys.KEY_CONVERTER)
-        self.value_converter = converter_of(raw, parsed, keys.VALUE_CONVERTER)
-        self.header_converter = converter_of(raw, parsed, keys.HEADER_CONVERTER)
-        self.transforms = transforms_of(raw)
+        runs_chain = own_chain.runs_chain(self.connector)
+        set_here = dict.fromkeys(own_chain.CONVERTERS, own_chain.KEEPS_BYTES) if runs_chain else parsed
+        nested: Mapping[str, str] = {} if runs_chain else raw
+        self.key_converter = converter_of(nested, set_here, keys.KEY_CONVERTER)
+        self.value_converter = converter_of(nested, set_here, keys.VALUE_CONVERTER)
+        self.header_converter = converter_of(nested, set_here, keys.HEADER_CONVERTER)
+        self.transforms = () if runs_chain else transforms_of(raw)
         self.errors = replace(
             errors_of(self, self.errors_max_records),
             dead_letter_topic=self.dead_letter_topic,

@@ -13,6 +13,7 @@ from airflow_connect.config.keys import sink as keys
 from airflow_connect.config.keys import source as source_keys
 from airflow_connect.config.keys.source import SourceKeys
 from airflow_connect.config.keys.transforms import with_chain
+from airflow_connect.config.resolved import own_chain
 from airflow_connect.config.resolved.sink import (
     ConverterConfig,
     converter_of,
@@ -74,12 +75,14 @@ class SourceConnectorConfig(SourceKeys):
         self.key_converter = self._converter_of(keys.KEY_CONVERTER)
         self.value_converter = self._converter_of(keys.VALUE_CONVERTER)
         self.header_converter = self._converter_of(keys.HEADER_CONVERTER)
-        self.transforms = transforms_of(raw)
+        self.transforms = () if own_chain.runs_chain(self.connector) else transforms_of(raw)
         self.errors = errors_of(self, self.errors_max_records)
         self.topic_groups = _groups_of(raw, parsed)
 
     def _converter_of(self, key: str) -> ConverterConfig | None:
         """The converter of the configuration, or else the one that the connector's class prescribes."""
+        if own_chain.runs_chain(self.connector):
+            return converter_of({}, {key: own_chain.KEEPS_BYTES}, key)
         own = converter_of(self.raw, self.parsed, key)
         if own is not None:
             return own
@@ -154,7 +157,7 @@ def load_source_config(
     Raises:
         ConfigError: names every wrong key of the connector, else of the worker, else of their combination.
     """
-    connector = SourceConnectorConfig.from_config(raw, definition)
+    connector = SourceConnectorConfig.from_config(own_chain.completed(raw, worker_raw), definition)
     worker = WorkerConfig.from_properties(worker_raw)
     overridden = [
         (prefix, name)

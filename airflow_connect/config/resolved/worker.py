@@ -29,7 +29,7 @@ CLIENT_PREFIXES = ("consumer.", "producer.", "admin.")
 _NOT_KEPT = "Runs do not store it: the history of runs is in the runs topic."
 _NO_SERVICE = "A run is not a service: it does not listen, join a worker group or change its configuration."
 _OF_WORKER = "Only `airflow-connect worker` uses it; a run by itself is not a service."
-_PYTHON = "Plugins are Python packages: they are found by entry points and dotted paths."
+_ONE_WAY = "Java plugins are always found the same way: by a scan of plugin.path that needs no Java."
 
 _LIVE_WORKER_KEYS = (
     "connect.protocol",
@@ -108,7 +108,7 @@ def _families() -> list[KeyFamily]:
         KeyFamily("rest.", "REST server of a Connect worker.", _OF_WORKER),
         KeyFamily("listeners.https.", "REST server of a Connect worker.", _OF_WORKER),
         KeyFamily("admin.listeners.https.", "REST server of a Connect worker.", _OF_WORKER),
-        KeyFamily("plugin.", "Where a Connect worker looks for jars.", _PYTHON),
+        KeyFamily("plugin.", "How a Connect worker looks for plugins.", _ONE_WAY),
         KeyFamily("metric", "Metrics reporters of a Connect worker.", _NO_SERVICE),
     ]
 
@@ -189,6 +189,11 @@ class WorkerConfig(TypedConfig):
         "runs.at.once", 4,
         "How many connectors `airflow-connect worker` runs at the same time. They share one Spark session.",
         Range(1, 100),
+    )
+    plugin_path = KeyGroup("Java").medium.words(
+        "plugin.path", "",
+        "Folders with Java plugins of Kafka Connect, comma separated. Each has a folder, or a jar, for each plugin."
+        " They must exist where the driver and the executors run.",
     )
     # fmt: on
 

@@ -60,6 +60,7 @@ class Targets:
         self._found: dict[str, Target] = {}
         self._mapped: set[str] = set()
         self._indices: dict[str, Indices] = {}
+        self._has_keys: dict[str, bool] = {}
         self.created: list[str] = []
         """Indices and data streams that were missing."""
         self.notes: list[str] = []
@@ -96,7 +97,7 @@ class Targets:
         return {name: found.ids[name] for name, found in self._indices.items() if name in found.ids}
 
     def check_are_there(self) -> None:
-        """Make sure that the indices that were written are still the same.
+        """Make sure that the indices that were written are still there; those that came meanwhile get their notes.
 
         Raises:
             SearchError: one of them was deleted meanwhile.
@@ -105,6 +106,8 @@ class Targets:
         for name, before in self._indices.items():
             now = self._shown(name) if before.ids else before
             self.known[name] = {*self.known.get(name, ()), *before.ids, *now.ids}
+            if now.ids.keys() - before.ids.keys():
+                self._note(name, now, has_keys=self._has_keys[name] and len(before.ids) == 1)
             if before.is_gone(now):
                 raise SearchError(
                     f"{name} was deleted while this task wrote to it, or leads to other indices now: documents that"
@@ -120,7 +123,10 @@ class Targets:
         except AccessError as error:
             self.notes.append(f"{error.message} {UNSEEN_UPSERTS if self._config.upserts else UNSEEN}")
             return
-        has_keys = self._config.ids_of(topic) == keys.BY_KEY
+        self._has_keys[name] = self._config.ids_of(topic) == keys.BY_KEY
+        self._note(name, found, has_keys=self._has_keys[name])
+
+    def _note(self, name: str, found: Indices, *, has_keys: bool) -> None:
         sentences = found.notes(name, has_keys=has_keys, upserts=self._config.upserts)
         self.notes += [sentence for sentence in sentences if sentence not in self.notes]
 

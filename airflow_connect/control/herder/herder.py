@@ -89,7 +89,7 @@ class Herder:
         Raises:
             RefusedError: the class is missing, unknown, or another than `plugin`.
         """
-        return validated(plugin, config, self._settings.raw, self._settings.references.values)
+        return validated(plugin, config, self._settings.raw, self._settings.references.values, asks_java=True)
 
     # What changes connectors.
 
@@ -325,7 +325,7 @@ class Herder:
         return self._topics.look(lambda state: views.config_of(state.config, name))
 
     def _refuse_invalid(self, config: Config) -> None:
-        refuse_invalid(config, self._settings.raw, self._settings.references.values)
+        refuse_invalid(config, self._settings.raw, self._settings.references.values, asks_java=True)
 
     def _created(self, state: State, name: str, config: dict[str, str | None], initial: str | None) -> Change:
         if name in state.config.connectors:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Container
+import logging
+from collections.abc import Callable, Container, Iterable
 from functools import cache
 from typing import Any
 
@@ -15,7 +16,11 @@ from airflow_connect.api.config.plugins import PluginKind
 from airflow_connect.api.source import SourceConnector
 from airflow_connect.control.herder.refusals import NOT_FOUND, RefusedError
 from airflow_connect.control.herder.task_configs import version_shown
-from airflow_connect.errors import ConfigError
+from airflow_connect.errors import ConfigError, ConnectError
+from airflow_connect.jvm.discovery.describing import describe
+from airflow_connect.jvm.discovery.java_plugin import PLUGIN_KINDS, JavaPlugin, all_registered, registered
+
+log = logging.getLogger(__name__)
 
 _OTHERS = (
     (PluginKind.TRANSFORMATION, "transformation"),
@@ -23,12 +28,26 @@ _OTHERS = (
     (PluginKind.CONVERTER, "converter"),
     (PluginKind.HEADER_CONVERTER, "header_converter"),
 )
+_CONNECTORS = ("sink", "source")
 _WITH_KEYS = (PluginKind.CONNECTOR, *(kind for kind, _ in _OTHERS))
 
 
-def installed(*, connectors_only: bool) -> list[dict[str, str]]:
-    """PluginInfo of every plugin of this package: sinks, sources, then the others."""
-    return [dict(entry) for entry in _connectors() + (() if connectors_only else _others())]
+def installed(*, connectors_only: bool, with_versions: bool = True) -> list[dict[str, str]]:
+    """PluginInfo of every plugin of this package and of `plugin.path`: sinks, sources, then the others.
+
+    A Java class that cannot be created is left out, as in Kafka Connect, and so is one whose name this package has.
+
+    Args:
+        connectors_only: no transformations, predicates and converters.
+        with_versions: also those of Java classes, and whether they can be created: a JVM is started to ask those that
+            it has never been asked about.
+    """
+    own = [dict(entry) for entry in _connectors() + (() if connectors_only else _others())]
+    kinds = (*_CONNECTORS, *(() if connectors_only else (kind for _, kind in _OTHERS)))
+    java = _java(kinds, with_versions=with_versions)
+    if not java:
+        return own
+    return sorted([*own, *java], key=lambda entry: (kinds.index(entry["type"]), entry["class"]))
 
 
 def keys_of(name: str, used: Callable[[], Container[str]] = tuple) -> list[dict[str, Any]]:
@@ -50,13 +69,41 @@ def keys_of(name: str, used: Callable[[], Container[str]] = tuple) -> list[dict[
         if reference is None and not is_used:
             continue
         try:
-            plugin = plugins.load(reference or plugins.resolve(kind, name))
+            found_class = reference or plugins.resolve(kind, name)
+            if found_class.is_java:
+                return registered(found_class.name).key_infos()
+            plugin = plugins.load(found_class)
         except ConfigError:
             continue
         definition = getattr(plugin, "config_def", None)
         if inspect.isclass(plugin) and isinstance(definition, ConfigDef):
             return config_key_infos(definition)
     raise RefusedError(f"Unknown plugin {name}.", NOT_FOUND)
+
+
+def _java(kinds: Container[str], *, with_versions: bool) -> list[dict[str, str]]:
+    known = all_registered()
+    has_versions = with_versions and _describe(known)
+    entries = []
+    for plugin in known:
+        for kind in plugin.kinds:
+            if kind not in kinds or plugin.class_name in plugins.built_in(PLUGIN_KINDS[kind]):
+                continue
+            if has_versions and not plugin.is_loadable:
+                continue
+            version = plugin.version if has_versions else ""
+            entries.append({"class": plugin.class_name, "type": kind, **({"version": version} if version else {})})
+    return entries
+
+
+def _describe(known: Iterable[JavaPlugin]) -> bool:
+    """Ask Java about all classes at once; whether it has answered."""
+    try:
+        describe({plugin.location: plugin.known for plugin in known}.values())
+    except ConnectError as error:
+        log.warning("The versions of Java plugins are not known: %s", error)
+        return False
+    return True
 
 
 @cache

@@ -11,9 +11,10 @@ from typing import Any
 
 from airflow_connect import __version__
 from airflow_connect.api.config import plugins
-from airflow_connect.api.source import SourceConnector
 from airflow_connect.control.state.java_map_order import in_java_order
-from airflow_connect.errors import ConfigError
+from airflow_connect.errors import ConfigError, ConnectError
+from airflow_connect.jvm.discovery.java_plugin import registered
+from airflow_connect.runtime.driver.class_of_connector import is_source
 
 _JDBC = "io.confluent.connect.jdbc."
 _SEARCH = "io.confluent.connect.elasticsearch."
@@ -37,25 +38,28 @@ def task_configs(
         resolved: the same with references resolved, which class and number of tasks may be; None: it has none.
     """
     known = config if resolved is None else resolved
-    reference, connector = _class_of(known)
-    count = 1 if issubclass(connector, SourceConnector) else int(str(known.get("tasks.max") or 1))
-    one = in_java_order({**config, "task.class": _task_class(reference, connector)})
+    reference = plugins.resolve_connector(known)
+    count = 1 if is_source(reference) else int(str(known.get("tasks.max") or 1))
+    one = in_java_order({**config, "task.class": _task_class(reference)})
     return [dict(one) for _ in range(count)]
 
 
 def kind_of(config: Mapping[str, str | None]) -> str:
     """`source`, `sink`, or `unknown` for a class that is not installed here."""
     try:
-        return SOURCE if issubclass(_class_of(config)[1], SourceConnector) else SINK
+        return SOURCE if is_source(plugins.resolve_connector(config)) else SINK
     except ConfigError:
         return UNKNOWN
 
 
 def version_of(config: Mapping[str, str | None]) -> str | None:
-    """The version of the connector's class; None if it is not installed here."""
+    """The version of the connector's class; None if it is not installed here, or does not tell."""
     try:
-        return version_shown(_class_of(config)[1])
-    except ConfigError:
+        reference = plugins.resolve_connector(config)
+        if reference.is_java:
+            return registered(reference.name).version or None
+        return version_shown(plugins.load(reference))
+    except ConnectError:
         return None
 
 
@@ -65,15 +69,10 @@ def version_shown(plugin: type[Any]) -> str:
     return __version__ if plugin.__module__.startswith(f"{_PACKAGE}.") and version == "unknown" else version
 
 
-def _class_of(config: Mapping[str, Any]) -> tuple[plugins.PluginRef, type[Any]]:
-    reference = plugins.resolve(plugins.PluginKind.CONNECTOR, (config.get("connector.class") or "").strip())
-    return reference, plugins.load(reference)
-
-
-def _task_class(reference: plugins.PluginRef, connector: type[Any]) -> str:
+def _task_class(reference: plugins.PluginRef) -> str:
     """Kafka Connect's name of the task, so that a worker that takes the connector over finds it."""
     if ":" not in reference.name:
         simple = reference.name.removesuffix(_SUFFIX) + "Task"
         return _OWN_PLACE.get(reference.name, simple)
-    task = connector.task_class
+    task = plugins.load(reference).task_class
     return task if isinstance(task, str) else f"{task.__module__}:{task.__qualname__}"

@@ -11,12 +11,14 @@ from typing import Any
 from airflow_connect.api.config import plugins
 from airflow_connect.api.config.config_def import ConfigDef
 from airflow_connect.api.config.infos import config_infos
+from airflow_connect.api.config.references import ResolvedReferences, ResolvedText
 from airflow_connect.api.config.values import masked
 from airflow_connect.config.resolved.loading import connector_definition
 from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.control.herder.refusals import RefusedError
 from airflow_connect.control.state.java_map_order import in_java_order
 from airflow_connect.errors import ConfigError, ConnectError
+from airflow_connect.runtime.driver.checks.java import java_connector, java_infos, with_java
 from airflow_connect.runtime.driver.entry import validate_connector
 from airflow_connect.runtime.spec import RunSpec
 
@@ -32,7 +34,11 @@ _INVALID = (
 
 
 def refuse_invalid(
-    config: Mapping[str, str | None], worker: Mapping[str, Any], known: Mapping[str, str] | None = None
+    config: Mapping[str, str | None],
+    worker: Mapping[str, Any],
+    known: Mapping[str, str] | None = None,
+    *,
+    asks_java: bool = False,
 ) -> None:
     """Refuse a configuration that a run would refuse.
 
@@ -40,6 +46,7 @@ def refuse_invalid(
         config: as written, `name` included.
         worker: the worker configuration, as written.
         known: values of references that are already resolved.
+        asks_java: a Java connector validates it, too, which starts a JVM and may open connections.
 
     Raises:
         RefusedError: with the texts of all errors.
@@ -53,6 +60,9 @@ def refuse_invalid(
         ]
     if not errors:
         errors = _too_large(config, int(str(resolved.get("tasks.max") or 1)))
+    if not errors and asks_java:
+        infos = _asking_java(config_infos(str(config.get(CLASS)), definition, resolved), resolved)
+        errors = [error for value in infos["configs"] for error in value["value"]["errors"]]
     if errors:
         raise RefusedError(_INVALID.format(count=len(errors), errors="\n".join(errors)))
 
@@ -72,7 +82,12 @@ def _too_large(config: Mapping[str, str | None], tasks: int) -> list[str]:
 
 
 def validated(
-    plugin: str, config: Mapping[str, str | None], worker: Mapping[str, Any], known: Mapping[str, str] | None = None
+    plugin: str,
+    config: Mapping[str, str | None],
+    worker: Mapping[str, Any],
+    known: Mapping[str, str] | None = None,
+    *,
+    asks_java: bool = False,
 ) -> dict[str, Any]:
     """ConfigInfos of a configuration, valid or not.
 
@@ -80,6 +95,7 @@ def validated(
         plugin: connector class of the request's path.
         config, worker: as written.
         known: values of references that are already resolved.
+        asks_java: as `refuse_invalid`.
 
     Raises:
         RefusedError: the class is missing, unknown, or another than `plugin`.
@@ -88,7 +104,22 @@ def validated(
     if included is not None and not _simple(included).endswith(_simple(plugin)):
         raise RefusedError(f"Included connector type {included} does not match request type {plugin}")
     definition, resolved = _defined(config, worker, known)
-    return config_infos(str(included), definition, resolved)
+    infos = config_infos(str(included), definition, resolved)
+    return _asking_java(infos, resolved) if asks_java else infos
+
+
+def _asking_java(infos: dict[str, Any], resolved: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with what a Java connector says about its keys."""
+    plugin = java_connector(resolved)
+    if plugin is None:
+        return infos
+    try:
+        return with_java(infos, java_infos(plugin, resolved), resolved, is_sink=plugin.is_sink)
+    except ConnectError as error:
+        hide = ResolvedReferences(
+            {value.reference: str(value) for value in resolved.values() if isinstance(value, ResolvedText)}
+        ).hide
+        raise RefusedError(hide(str(error)), 503 if error.retriable else 400) from error
 
 
 def _simple(name: str) -> str:

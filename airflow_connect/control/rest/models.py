@@ -152,7 +152,7 @@ class PluginInfo(BaseModel):
 
     class_name: str = Field(alias="class")
     type: Literal["source", "sink", "converter", "header_converter", "transformation", "predicate"]
-    version: str
+    version: str | None = Field(default=None, description="Absent if a Java class does not tell it.")
 
 
 class ConfigKeyInfo(Answer):

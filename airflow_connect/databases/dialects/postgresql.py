@@ -40,8 +40,13 @@ class PostgreSqlDialect(DatabaseDialect):
     offset_statement = "SELECT extract(timezone FROM clock_timestamp())::int"
 
     def connect_arguments(self, address: DatabaseAddress) -> dict[str, Any]:
-        """Texts arrive in UTF-8. Otherwise those of a database with the encoding SQL_ASCII would arrive as bytes."""
-        return {"client_encoding": "utf8", **super().connect_arguments(address)}
+        """Texts arrive in UTF-8, and no statement has a name.
+
+        Otherwise texts of a database with the encoding SQL_ASCII would arrive as bytes. And a pooler that gives each
+        transaction another session, such as PgBouncer with pool_mode=transaction, may give one where another client has
+        prepared another statement under the same name: the rows of one table went into another one.
+        """
+        return {"client_encoding": "utf8", "prepare_threshold": None, **super().connect_arguments(address)}
 
     def streaming_cursor(self, connection: Connection) -> Any:
         """A named cursor, inside the transaction."""

@@ -25,5 +25,9 @@ class SqliteDialect(DatabaseDialect):
         """Wait for locks; return dates and times as they are stored."""
         return {"timeout": BUSY_TIMEOUT_S, "detect_types": 0, **address.arguments}
 
+    def seconds_ahead(self, connection: Connection) -> int:
+        """CURRENT_TIMESTAMP and `datetime('now')` are UTC, whatever the zone of the machine is."""
+        return 0
+
     def prepare(self, connection: Connection) -> None:
         """Nothing to set."""

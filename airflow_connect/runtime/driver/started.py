@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from airflow_connect.api.connector import Connector
 from airflow_connect.errors import ConnectError, TaskFailedError
 from airflow_connect.runtime.reporting.exception_text import describe_exception
 
@@ -96,6 +97,15 @@ class Started:
         """Like `call`, for a method that may also be called before `start`."""
         self._make()
         return self._guarded(method, lambda: use(self._connector))
+
+    def after_tasks(self) -> None:
+        """Ask whether the connector has a reason to fail the run.
+
+        Raises:
+            ConnectError: it has.
+        """
+        if self._is_started and self._class.after_tasks is not Connector.after_tasks:
+            self._guarded("after_tasks", self._connector.after_tasks)
 
     def stop(self) -> None:
         """Stop the connector, if it was started. A failure is only logged: it does not undo anything."""

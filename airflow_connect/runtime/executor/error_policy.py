@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.errant import RecordFailedError
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import (
     TIMESTAMP_CREATE_TIME,
@@ -60,6 +61,13 @@ class Failure:
     stage: str
     stage_class: str
     error: Exception
+
+    @classmethod
+    def of(cls, error: Exception, stage: str, stage_class: str) -> Failure:
+        """A failure in a stage, unless the error itself tells where it comes from."""
+        if isinstance(error, RecordFailedError):
+            return cls(error.stage, error.stage_class, error)
+        return cls(stage, stage_class, error)
 
     @property
     def reason(self) -> tuple[str, str]:
@@ -206,11 +214,8 @@ class ErrorPolicy:
             ("task.id", str(self._task)),
             ("stage", failure.stage),
             ("class.name", failure.stage_class),
-            ("exception.class.name", f"{type(error).__module__}.{type(error).__qualname__}"),
-            (
-                "exception.message",
-                _shortened(error.message if isinstance(error, ConnectError) else str(error), MESSAGE_CHARACTERS),
-            ),
+            ("exception.class.name", _class_name(error)),
+            ("exception.message", _shortened(_message(error), MESSAGE_CHARACTERS)),
             ("exception.stacktrace", _stack_trace(error)),
         ]
 
@@ -280,7 +285,21 @@ def _located(record: KafkaRecord | SourceRecord, failure: Failure, error: Connec
     return located
 
 
+def _message(error: Exception) -> str:
+    if isinstance(error, RecordFailedError):
+        return error.exception.message
+    return error.message if isinstance(error, ConnectError) else str(error)
+
+
+def _class_name(error: Exception) -> str:
+    if isinstance(error, RecordFailedError):
+        return error.exception.name
+    return f"{type(error).__module__}.{type(error).__qualname__}"
+
+
 def _stack_trace(error: Exception) -> str:
+    if isinstance(error, RecordFailedError):
+        return _shortened(error.exception.stacktrace, STACK_TRACE_CHARACTERS)
     return _shortened("".join(traceback.format_exception(error)), STACK_TRACE_CHARACTERS)
 
 

@@ -18,6 +18,7 @@ from airflow_connect.config.resolved.loading import ResolvedConfig
 from airflow_connect.documents.run import TaskPlan, TaskReport, with_sizes
 from airflow_connect.documents.run_detail import reason_rows
 from airflow_connect.errors import UnencodableError
+from airflow_connect.jvm.discovery.registry import use_plugin_path
 from airflow_connect.kafka.clients.settings import consumer_config
 from airflow_connect.kafka.reading.batch_reader import RangeReader, read_ahead_settings
 from airflow_connect.runtime import crash_points
@@ -50,6 +51,7 @@ def run_task(settings: TaskSettings, plan: TaskPlan, attempt: int) -> TaskReport
         OffsetError: the log lost records of a range between planning and reading.
         UnavailableError, AccessError: Kafka or the store, after retries.
     """
+    use_plugin_path(settings.worker)
     if settings.source is not None:
         from airflow_connect.runtime.executor.source.task import run_source_task
 

@@ -15,9 +15,11 @@ from airflow_connect.api.config.plugins import PluginKind
 from airflow_connect.api.sink import Delivery, SinkConnector
 from airflow_connect.api.source import SourceConnector
 from airflow_connect.errors import ConnectError
+from airflow_connect.jvm.discovery.java_plugin import JavaPlugin, all_registered
 
 DOCS = "https://airflow-connect.readthedocs.io/en/stable/connectors/"
 _ONCE, _EFFECT, _LEAST = "Exactly once", "Exactly once, by idempotent writes", "At least once"
+_PLUGINS_OWN = "As its own page says"
 _GUARANTEES = {
     Delivery.STAGED: _ONCE,
     Delivery.TRANSACTIONAL: _ONCE,
@@ -104,9 +106,15 @@ _CARDS = (
 )  # fmt: skip
 
 
-@cache
 def cards() -> tuple[Card, ...]:
-    """Of all connector classes: those of this package, then entry points."""
+    """Of all connector classes: those of this package, entry points, then Java classes of `plugin.path`."""
+    own = plugins.built_in(PluginKind.CONNECTOR)
+    java = (plugin for plugin in all_registered() if plugin.kind is PluginKind.CONNECTOR)
+    return (*_python_cards(), *(_java(plugin) for plugin in java if plugin.class_name not in own))
+
+
+@cache
+def _python_cards() -> tuple[Card, ...]:
     return (*_CARDS, *(_third_party(name) for name in plugins.entry_point_names(PluginKind.CONNECTOR)))
 
 
@@ -128,6 +136,15 @@ def way(start: str, end: str) -> Markup:
     )
 
 
+def _java(plugin: JavaPlugin) -> Card:
+    """The card of a Java class. Java is not asked about it."""
+    title = plugin.class_name.rpartition(".")[2]
+    copies = f"A Java plugin in {plugin.location}."
+    if plugin.is_sink:
+        return Card(plugin.class_name, title, "sink", "Kafka topics", title, copies, _PLUGINS_OWN)
+    return Card(plugin.class_name, title, "source", title, "Kafka topics", copies, _PLUGINS_OWN)
+
+
 def _third_party(name: str) -> Card:
     """The card of an entry point, from its class; or with the reason why that cannot be loaded."""
     try:
@@ -138,5 +155,5 @@ def _third_party(name: str) -> Card:
     if isinstance(plugin, type) and issubclass(plugin, SinkConnector):
         return Card(name, name, "sink", "Kafka topics", plugin.__name__, copies, _GUARANTEES[plugin.delivery])
     if isinstance(plugin, type) and issubclass(plugin, SourceConnector):
-        return Card(name, name, "source", plugin.__name__, "Kafka topics", copies, "As its own page says")
+        return Card(name, name, "source", plugin.__name__, "Kafka topics", copies, _PLUGINS_OWN)
     return Card(name, name, "", "?", "?", copies, "", problem=f"{name} is neither a sink nor a source connector.")

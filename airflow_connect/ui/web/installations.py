@@ -10,6 +10,7 @@ Without this setting the pages show the clusters that tasks of DAGs name (dag_pl
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from dataclasses import dataclass, field
@@ -26,10 +27,13 @@ from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.shared_reads import SharedReads
 from airflow_connect.control.state.topics import StateTopics
 from airflow_connect.errors import ConfigError
+from airflow_connect.jvm.discovery.registry import PLUGIN_PATH
 from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 from airflow_connect.ui.overview.watching import Remembered
 from airflow_connect.ui.web.dag_places import DagPlace, DagPlaces
 from airflow_connect.ui.web.known_classes import PROVIDERS, unknown_classes
+
+log = logging.getLogger(__name__)
 
 SECTION = "airflow_connect"
 WORKER_CONN_IDS = "worker_conn_ids"
@@ -38,6 +42,7 @@ READ_AGAIN_AFTER_S = 30.0
 PLACES_FRESH_S = 30.0
 PLACES_WAIT_S = 5.0
 """How long a request waits for the first look at the DAGs; later ones use what is known."""
+_without_plugin_path: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +184,16 @@ def _worker_of(place: DagPlace) -> dict[str, Any]:
             suggestion="Move the provider to the connection of type connect_worker that the task names"
             " (worker_conn_id), or install it as a package with an entry point.",
         )
+    if worker.get(PLUGIN_PATH) != trusted.get(PLUGIN_PATH):
+        # Who writes a DAG decides about the machines that run its tasks only, and Java classes are code.
+        worker.pop(PLUGIN_PATH)
+        if place.name not in _without_plugin_path:
+            _without_plugin_path.add(place.name)
+            log.warning(
+                "%s: plugin.path is not used by the pages, because the worker configuration of a task of a DAG names"
+                " it. Set it in the connection of type connect_worker that the task names (worker_conn_id).",
+                place.name,
+            )
     return worker
 
 

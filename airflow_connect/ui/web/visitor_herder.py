@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from airflow_connect.api.config.values import masked
+from airflow_connect.api.config.plugins import PluginKind, additions, find_added
+from airflow_connect.api.config.values import HIDDEN, masked
+from airflow_connect.config.keys.sink import sink_keys
+from airflow_connect.config.keys.source import source_keys
 from airflow_connect.config.resolved.loading import connector_definition
 from airflow_connect.control.herder.herder import Config, Herder
 from airflow_connect.control.herder.validation import CLASS
@@ -137,13 +140,20 @@ class VisitorHerder(Herder):
 
 
 def _hidden(config: Mapping[str, str | None]) -> dict[str, str | None]:
-    return masked(config, _secret_names(config.get(CLASS) or ""))
+    names = _secret_names(config.get(CLASS) or "", additions())
+    if names is None:
+        shared = {*sink_keys().keys, *source_keys().keys}
+        config = {key: value if key in shared else HIDDEN for key, value in config.items()}
+    return masked(config, names or frozenset())
 
 
 @cache
-def _secret_names(connector_class: str) -> frozenset[str]:
-    """Keys of type PASSWORD of a class; {} if it is not installed here."""
+def _secret_names(connector_class: str, _additions: int) -> frozenset[str] | None:
+    """Keys of type PASSWORD of a class; {} if it is not installed here; None if Java cannot be asked about its keys.
+
+    `_additions`: a class that was not known may have been found since.
+    """
     try:
         return connector_definition({CLASS: connector_class}).secret_names
     except ConnectError:
-        return frozenset()
+        return None if find_added(PluginKind.CONNECTOR, connector_class) else frozenset()

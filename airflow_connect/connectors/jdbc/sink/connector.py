@@ -10,7 +10,14 @@ from airflow_connect.api.sink import Delivery, SinkConnector
 from airflow_connect.api.sink_state import PlannedState, StateAfter
 from airflow_connect.connectors.jdbc.sink import keys
 from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
-from airflow_connect.connectors.jdbc.sink.left import after, at_plan, last_run, left_by_runs, notes_on_shared
+from airflow_connect.connectors.jdbc.sink.left import (
+    after,
+    at_plan,
+    last_run,
+    left_by_runs,
+    notes_on_shared,
+    notes_on_unkeyed,
+)
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
@@ -101,10 +108,10 @@ class JdbcSinkConnector(SinkConnector):
         return PlannedState(for_tasks=known, kept=None if known == run.kept else known)
 
     def state_after(self, run: CopiedRun) -> StateAfter:
-        """The same with what this run has left there; notes about tables of several topics, and of earlier runs."""
+        """The same with what this run has left there; notes about rows in no order, and of earlier runs."""
         config = JdbcSinkConfig.from_config(self.config)
         kept = after(run, last_run(run.planned.kept))
-        shared = notes_on_shared(run, kept)
+        shared = [*notes_on_shared(run, kept), *notes_on_unkeyed(run)]
         if not (config.creates and config.offsets_table and run.reports):
             return StateAfter(kept=kept, notes=shared)
         from airflow_connect.connectors.jdbc.sink.offsets import OffsetsTable

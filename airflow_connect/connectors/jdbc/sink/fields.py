@@ -96,6 +96,13 @@ def fields_of(
     return tuple(found.values())
 
 
+def unused_key_fields(mapping: MappingConfig, key_schema: Schema | None) -> tuple[str, ...]:
+    """The fields of a key that are not in the primary key: keys that differ only in them are one row."""
+    if mapping.pk_mode != keys.RECORD_KEY or key_schema is None or key_schema.type is not Type.STRUCT:
+        return ()
+    return tuple(f.name for f in key_schema.fields if mapping.pk_fields and f.name not in mapping.pk_fields)
+
+
 def _value_fields(mapping: MappingConfig, schema: Schema | None) -> list[SinkField]:
     if schema is None:
         return []

@@ -15,9 +15,16 @@ from airflow_connect.connectors.jdbc.sink import keys
 from airflow_connect.connectors.jdbc.sink.batches import Batch, RowPlan, place_of
 from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
 from airflow_connect.connectors.jdbc.sink.executing import ChunkExecutor
-from airflow_connect.connectors.jdbc.sink.fields import fields_of, inferred_schema
+from airflow_connect.connectors.jdbc.sink.fields import fields_of, inferred_schema, unused_key_fields
 from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
-from airflow_connect.connectors.jdbc.sink.left import COLUMNS, FILLED, NEXT_OFFSET, columns_of_tables, left_by_runs
+from airflow_connect.connectors.jdbc.sink.left import (
+    COLUMNS,
+    FILLED,
+    NEXT_OFFSET,
+    UNKEYED,
+    columns_of_tables,
+    left_by_runs,
+)
 from airflow_connect.connectors.jdbc.sink.statements.dialects import statements_of
 from airflow_connect.connectors.jdbc.sink.tables import Tables
 from airflow_connect.connectors.jdbc.sink.values import Binding
@@ -59,6 +66,7 @@ class JdbcSinkTask(SinkTask):
         self._resumed: dict[TopicPartition, Position] = {}
         self._writes_columns = False
         self._filled: defaultdict[TableId, set[str]] = defaultdict(set)
+        self._unkeyed: dict[TopicPartition, bool] = {}
 
     @property
     def needs_keys(self) -> bool:  # type: ignore[override]
@@ -175,8 +183,12 @@ class JdbcSinkTask(SinkTask):
             return False
         self.flush()  # Rows of earlier records come first.
         if self._writer.write_columns(Batch.of_columns(partition, chunks)):
-            for chunk in chunks if self._config.finds_rows_by_key else ():
-                self._filled[chunk.plan.table].add(partition.topic)
+            if self._config.finds_rows_by_key:
+                for chunk in chunks:
+                    self._filled[chunk.plan.table].add(partition.topic)
+                if partition not in self._unkeyed:
+                    (record,) = batches[0].read_records(batches[0].indexes[:1])
+                    self._unkeyed[partition] = record.key is None
             return True
         position = self._writer.position(partition)
         if position is not None and position.next_offset > int(first.offsets[0]):
@@ -197,7 +209,8 @@ class JdbcSinkTask(SinkTask):
         columns = self._writer.take_columns()
         found = {} if position is None else {NEXT_OFFSET: position.next_offset}
         filled = sorted(self._name(table) for table, topics in self._filled.items() if partition.topic in topics)
-        return {**found, **({COLUMNS: columns} if columns else {}), **({FILLED: filled} if filled else {})}
+        members = {COLUMNS: columns, FILLED: filled, UNKEYED: self._unkeyed.get(partition, False)}
+        return {**found, **{name: member for name, member in members.items() if member}}
 
     def _name(self, table: TableId) -> str:
         """The one name of a table that may be written in several ways: as the database takes it, in its own schema."""
@@ -285,6 +298,7 @@ class JdbcSinkTask(SinkTask):
         self._batch.add(plan, plan.row(record, key_only=deletes), record, deletes=deletes)
         if self._config.finds_rows_by_key:
             self._filled[plan.table].add(record.original_topic)
+            self._unkeyed.setdefault(place_of(record), record.consumed is not None and record.consumed.key is None)
 
     def _value_schema(self, record: SinkRecord) -> Schema:
         schema = record.value_schema
@@ -318,7 +332,18 @@ class JdbcSinkTask(SinkTask):
         fields = fields_of(str(table), self._config.mapping, key_schema, value_schema)
         plan = RowPlan(table, fields, self._binding)
         self._plans[(topic, key_schema, value_schema)] = plan
+        self._note_unused(table, unused_key_fields(self._config.mapping, key_schema))
         return plan
+
+    def _note_unused(self, table: TableId, fields: tuple[str, ...]) -> None:
+        assert self._config is not None
+        if not fields or not self._config.finds_rows_by_key:
+            return
+        self.context.note(
+            f"Keys of the records of {table} have fields that {Keys.pk_fields} does not have ({', '.join(fields)})."
+            " Records whose keys differ only in them change and delete the same row. If that may happen, add them to"
+            f" {Keys.pk_fields} and to the primary key of the table."
+        )
 
     def _table(self, topic: str) -> TableId:
         """The table of a topic; as with Confluent's sink, dots separate schema and table."""

@@ -36,6 +36,7 @@ from airflow_connect.connectors.jdbc.source.offsets.positions import (
 from airflow_connect.connectors.jdbc.source.offsets.ranges import AFTER, BY, Load, Reconciled, check_range_offset
 from airflow_connect.connectors.jdbc.source.offsets.start import check_mode, start_position
 from airflow_connect.connectors.jdbc.source.read.changed import RANGES, ranges_of, ranges_partition
+from airflow_connect.connectors.jdbc.source.read.local_functions import note_local_functions
 from airflow_connect.connectors.jdbc.source.read.origin import Origin
 from airflow_connect.connectors.jdbc.source.read.reading import Reading
 from airflow_connect.connectors.jdbc.source.read.set_back import check_clock, check_unfinished
@@ -231,14 +232,19 @@ class JdbcSourceConnector(SourceConnector):
         return [Item(table, committed_position(table, self.context.offset_reader)[0]) for table in chosen]
 
     def _name_unseen(self, reading: Reading, items: Sequence[Item]) -> None:
-        """Name what PostgreSQL does not show: rows that policies hide, and those of transactions that are open."""
-        if reading.name != "postgresql" or not items:
+        """Name what a database does not show: local times of views, and for PostgreSQL rows that no run finds.
+
+        Those are rows that policies hide, and rows of transactions that are open.
+        """
+        if not items:
             return
         try:
             opaque = [item.table for item in items if item.table is None or item.table in self._views]
-            for table in opaque:
-                note_policies(reading, table)
-            note_open_writers(reading, [item.table for item in items], opaque)
+            note_local_functions(reading, opaque)
+            if reading.name == "postgresql":
+                for table in opaque:
+                    note_policies(reading, table)
+                note_open_writers(reading, [item.table for item in items], opaque)
         except Exception as error:
             if not is_of_a_driver(error) or kind_of(error) not in _NOT_TOLD:
                 raise

@@ -124,8 +124,9 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
 
     @property
     def sink_notes(self) -> tuple[str, ...]:
-        """What the connector says about this configuration."""
-        return tuple(self.connector_class.notes_on_config(self.resolved.connector.raw))
+        """Which of two classes it is, and what the connector says about this configuration."""
+        raw = self.resolved.connector.raw
+        return (*plugins.note_on_choice(raw), *self.connector_class.notes_on_config(raw))
 
     @property
     def policy(self) -> Policy:

@@ -134,6 +134,7 @@ class SinkRun(RunInProgress):
         )
         self._staged.copying(state.connector)
         copied = contiguous(plan, self._copy(plan, settings))
+        self._config.sink.after_tasks()
         reports, plan = copied.reports, replace(plan, notes=(*plan.notes, *copied.notes))
         state = replace(state, must_sweep=bool(copied.given_up))
         with self._phase("audit"):

@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from airflow_connect.api.config.plugins import note_on_choice
 from airflow_connect.counting import agreeing, plural
 from airflow_connect.documents.run import DONE, EMPTY, FAILED, Plan, RunReport, TaskPlan, TaskReport
 from airflow_connect.documents.run_detail import RunDetail
@@ -130,6 +131,7 @@ class SourceRun(RunInProgress):
                 reached(crash_points.SOURCE_PLANNED)
             settings = self._config.task_settings(plan.created_ms, configs, kafka.known_state(partitions))
             reports = self._run_tasks(plan, settings, 0, started.expected) if configs else []
+            started.after_tasks()
         with self._phase("reconcile"):
             if self._config.guarantee.uses_transactions and self._may_have_other_attempts(reports):
                 journal.begin(replace(state, phase=CLOSED))
@@ -234,7 +236,8 @@ class SourceRun(RunInProgress):
         )
         tasks = tuple(TaskPlan(number, ()) for number in range(len(configs)))
         left_out = map(note_of, self._left_out)
-        notes = (*self._notes.sentences, *left_out, *self._config.delivery_notes)
+        choice = note_on_choice(connector.raw)
+        notes = (*choice, *self._notes.sentences, *left_out, *self._config.delivery_notes)
         plan = Plan(connector.name, self._config.run_id, created_ms, tasks, {}, notes, source)
         return plan, TaskWork(configs, partitions)
 

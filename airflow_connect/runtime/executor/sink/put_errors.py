@@ -44,7 +44,7 @@ class PutErrors:
                 f"The record at {record.where} was reported as errant, but it is not one that the task was given.",
                 suggestion="Report the record that `put` got, or a copy made with record.changed().",
             )
-        return self._policy.handle(record.consumed, Failure(TASK_PUT, SINK_TASK, error))
+        return self._policy.handle(record.consumed, Failure.of(error, TASK_PUT, SINK_TASK))
 
     def leave_out(self, record: SinkRecord, reason: Exception) -> bool:
         """Send a record that the sink drops deliberately to the dead letter queue; returns False if there is none."""

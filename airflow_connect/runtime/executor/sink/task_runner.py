@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard, TypeVar
 from airflow_connect.api.config import plugins
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.read_ahead import ReadAhead
-from airflow_connect.api.sink import ColumnarSinkTask, Delivery, SinkConnector, SinkTask
+from airflow_connect.api.sink import ChainSinkTask, ColumnarSinkTask, Delivery, SinkConnector, SinkTask
 from airflow_connect.errors import ConnectError, DataError, FatalDataError, OffsetError, TaskFailedError
 from airflow_connect.kafka.clients.settings import MAX_POLL_RECORDS
 from airflow_connect.runtime.executor.error_policy import put_failed
@@ -105,6 +105,7 @@ class SinkTaskRunner:
         if context.errors is None:
             raise TypeError("A sink task needs the error handling of its run.")
         self._task = task
+        self._chain = task if isinstance(task, ChainSinkTask) else None
         self._name = type(task).__name__
         self._errors: ErrorHandling = context.errors
         self._context = TaskContext(self, context)
@@ -237,9 +238,20 @@ class SinkTaskRunner:
             filled = [batch for batch in filled if len(batch)]
         if filled and not self._call("put_columns", lambda: task.put_columns(filled)):
             return False
-        state.delivered_columns(read, offsets_of(filled))
+        state.delivered_columns(read, self._without_dropped(offsets_of(filled)))
+        if self._chain is not None:
+            self._call("report_failed", self._chain.report_failed)
         self._after_put()
         return True
+
+    def _without_dropped(self, delivered: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What is left of a batch after the transformations of the task itself."""
+        if self._chain is None or not len(delivered):
+            return delivered
+        import numpy as np
+
+        dropped = self._call("take_dropped", self._chain.take_dropped)
+        return np.setdiff1d(delivered, dropped, assume_unique=True) if len(dropped) else delivered
 
     def complete(self, stopped: Collection[TopicPartition] = ()) -> None:
         """Everything was read: deliver the rest, flush, and determine what is left for the next run. Call it once.

@@ -182,7 +182,7 @@ def _records_of(columns: SourceColumns, part: slice) -> Iterator[SourceRecord]:
             timestamp=None if stamps is None else stamps[number],
             headers=() if headers is None else tuple(_header(one) for one in headers[number] or ()),
             source_partition=columns.source_partition,
-            source_offset=columns.source_offset,
+            source_offset=columns.source_offset or {},
         )
 
 

@@ -10,6 +10,7 @@ from airflow_connect.runtime.left_out import LeftOut
 from airflow_connect.runtime.reporting.notes import Notes
 
 if TYPE_CHECKING:
+    from airflow_connect.api.errant import RecordFailedError
     from airflow_connect.api.record import SourceRecord
     from airflow_connect.api.source import SourceOffset, SourcePartition
     from airflow_connect.errors import ConnectError
@@ -89,6 +90,8 @@ class SourceContext:
         self.notes = Notes()
         self.left_out = LeftOut()
         self._skipped: list[tuple[SourcePartition, SourceOffset]] = []
+        self._dropped = 0
+        self._failed: list[tuple[SourceRecord, RecordFailedError]] = []
 
     def note(self, sentence: str) -> None:
         """Add a sentence to the report of the run."""
@@ -113,6 +116,24 @@ class SourceContext:
     def take_skipped(self) -> list[tuple[SourcePartition, SourceOffset]]:
         """The notes of the task since the last call."""
         taken, self._skipped = self._skipped, []
+        return taken
+
+    def count_dropped(self, number: int) -> None:
+        """Count records that transformations of the task itself have dropped."""
+        self._dropped += number
+
+    def take_dropped(self) -> int:
+        """How many since the last call."""
+        taken, self._dropped = self._dropped, 0
+        return taken
+
+    def report_failed(self, record: SourceRecord, error: RecordFailedError) -> None:
+        """Apply `errors.*` to a record that failed in the task."""
+        self._failed.append((record, error))
+
+    def take_failed(self) -> list[tuple[SourceRecord, RecordFailedError]]:
+        """The failed records since the last call."""
+        taken, self._failed = self._failed, []
         return taken
 
     def raise_error(self, error: Exception) -> None:

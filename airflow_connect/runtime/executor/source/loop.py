@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_connect.api.source import (
+    NO_OFFSET,
+    AtomicSourceTask,
     CheckingSourceTask,
     ColumnarSourceTask,
     JoiningSourceTask,
@@ -119,6 +121,7 @@ class SourceLoop:
         # Asked once: a protocol is compared method by method, which a poll of a small batch would notice.
         self._checks = isinstance(task, CheckingSourceTask)
         self._joining = task if isinstance(task, JoiningSourceTask) else None
+        self._atomic = task if isinstance(task, AtomicSourceTask) else None
         self._columnar = task if isinstance(task, ColumnarSourceTask) else None
         in_columns = rules.columnar and not self._calls_commit_record and not rules.skips_refused
         self._columns = SourceColumnConverter(parts.converter) if in_columns else None
@@ -159,6 +162,8 @@ class SourceLoop:
             polled_at = time.monotonic()
             moved = self._poll_once()
             crash_points.reached(crash_points.SOURCE_TASK_POLLED)
+            if self._atomic is not None and self.call("is_inside_batch", self._atomic.is_inside_batch):
+                continue
             self._boundary_after_batch()
             if self.call("has_ended", self._task.has_ended):
                 return "end"
@@ -179,10 +184,22 @@ class SourceLoop:
     def _poll_once(self) -> bool:
         """Poll and send the result; returns whether there was anything, including lines that yield no record."""
         came = self._poll_and_send()
+        self._account_for_chain()
         skipped = self._parts.context.take_skipped()
         for partition, offset in skipped:
             self._parts.offsets.reached(partition, offset)
         return came or bool(skipped)
+
+    def _account_for_chain(self) -> None:
+        """Count what a task that runs its own chain has dropped, and apply `errors.*` to what failed there."""
+        context = self._parts.context
+        dropped = context.take_dropped()
+        self._unit.left_out += dropped
+        self._account(dropped)
+        for record, error in context.take_failed():
+            self._parts.policy.handle(record, Failure.of(error, error.stage, error.stage_class))
+            self._unit.left_out += 1
+            self._account(1)
 
     def _poll_and_send(self) -> bool:
         task = self._task
@@ -193,7 +210,7 @@ class SourceLoop:
                 return True
         batch = self._repeated("poll", task.poll) or ()
         for record in batch:
-            self._take(record)
+            self._take(record, moves=record.source_offset is not NO_OFFSET)
             self._boundary_after_record(record)
         self._account(len(batch))
         return bool(batch)
@@ -207,7 +224,8 @@ class SourceLoop:
         else:
             for record in records_of(columns):
                 self._take(record, moves=False)
-        self._parts.offsets.reached(columns.source_partition, columns.source_offset)
+        if columns.source_offset is not None:
+            self._parts.offsets.reached(columns.source_partition, columns.source_offset)
         self._account(count)
 
     def _send(self, messages: ColumnMessages) -> None:
@@ -225,7 +243,7 @@ class SourceLoop:
             size = self._parts.delivery.send_columns(columns)
             self._count(messages.topic, len(messages.values), size)
 
-    def _take(self, record: SourceRecord, *, moves: bool = True) -> None:
+    def _take(self, record: SourceRecord, *, moves: bool) -> None:
         """Convert and send one record; its offset moves on whatever happens to it.
 
         Args:
@@ -379,7 +397,7 @@ class SourceLoop:
                 return self.call(method, poll)
             except ConnectError as error:
                 self._parts.context.take_skipped()
-                if not error.retriable or error.code == "task.plugin_failed" or not tries.pause():
+                if not error.retriable or error.ends_task or error.code == "task.plugin_failed" or not tries.pause():
                     raise
 
     def call(self, method: str, call: Callable[[], _Result]) -> _Result:

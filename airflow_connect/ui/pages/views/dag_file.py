@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_connect.api.config import plugins
-from airflow_connect.api.source import SourceConnector
+from airflow_connect.runtime.driver.class_of_connector import is_source
 from airflow_connect.ui.pages.views.form import LOGINS
 from airflow_connect.ui.pages.views.hiding import shown_config
 
@@ -125,8 +125,7 @@ def _in_docstring(name: str) -> str:
 
 
 def _is_source(config: Mapping[str, str | None]) -> bool:
-    plugin = plugins.load_class(plugins.PluginKind.CONNECTOR, str(config["connector.class"]))
-    return isinstance(plugin, type) and issubclass(plugin, SourceConnector)
+    return is_source(plugins.resolve_connector(config))
 
 
 def _address(text: str) -> str:

@@ -166,7 +166,7 @@ def form_values(call: Call, checked: Checked, plan: Seen[Any] | None) -> dict[st
     return {
         "checked": checked,
         "connections": call.visitor.connection_ids() if checked.keys else [],
-        "classes": [plugin["class"] for plugin in installed_plugins(connectors_only=True)],
+        "classes": [plugin["class"] for plugin in installed_plugins(connectors_only=True, with_versions=False)],
         "groups": list(dict.fromkeys(key.group for key in checked.keys)),
         "plan": plan,
         "ranges": sorted(ranges, key=lambda found: (found[0].topic, found[0].partition, found[0].start)),

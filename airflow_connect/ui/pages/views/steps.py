@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.config import plugins
-from airflow_connect.api.source import SourceConnector
+from airflow_connect.runtime.driver.class_of_connector import is_source
 from airflow_connect.runtime.reporting.texts import format_bytes, format_count, format_seconds, plural
 from airflow_connect.ui.overview.watching import Seen
 from airflow_connect.ui.pages.asking import Look
@@ -122,7 +122,7 @@ def steps_of(call: Call, checked: Checked, *, is_live: bool = False) -> Steps:
 
 def _is_source(config: Mapping[str, str | None]) -> bool:
     """The configuration is ready, so its class can be loaded."""
-    return issubclass(plugins.load_class(plugins.PluginKind.CONNECTOR, str(config[CLASS])), SourceConnector)
+    return is_source(plugins.resolve_connector(config))
 
 
 def _row(sample: Sample) -> SampleRow:

@@ -87,6 +87,30 @@ def test_alias_whose_keys_may_be_in_another_index_is_named(opensearch, unique_na
     assert len(documents(opensearch, f"{unique_name}-1")) == len(documents(opensearch, f"{unique_name}-2")) == 1
 
 
+@pytest.mark.parametrize("before", [1, 2])
+def test_alias_that_gets_its_second_index_during_a_run_is_named(opensearch, unique_name, before):
+    """Keys of before the rollover became second documents, and the report of that run did not say so."""
+    for n in range(1, before + 1):
+        body = {"settings": NO_REPLICAS, "aliases": {unique_name: {"is_write_index": n == before}}}
+        assert opensearch.request("PUT", f"/{unique_name}-{n:06}", body)[0] == 200
+    runner = SearchTask(opensearch.url, unique_name, batch_size="1", max_in_flight_requests="1").open()
+    runner.put(record(0, {"v": 0}, key="a", topic=unique_name))
+    runner.deliver()
+    runner._task.flush()
+    settings = {**NO_REPLICAS, "index.mapping.ignore_malformed": True}
+    assert opensearch.request("POST", f"/{unique_name}/_rollover", {"settings": settings})[0] == 200
+    runner.put(record(1, {"v": 1}, key="a", topic=unique_name))
+    runner.complete()
+    runner.close()
+    assert [documents(opensearch, f"{unique_name}-{n:06}") for n in (before, before + 1)] == [
+        {"a": {"v": 0}},
+        {"a": {"v": 1}},
+    ]
+    several, ignoring = runner.notes.sentences
+    assert several.startswith(f"{unique_name} has 2 indices, and the server writes to one of them only")
+    assert ignoring.startswith(f"The index {unique_name}-{before + 1:06} has ignore_malformed")
+
+
 def test_fields_that_ignore_values_are_named(opensearch, unique_name):
     """A document counts as written, and no search finds it by the value."""
     inner = {"properties": {"m": {"type": "long", "ignore_malformed": True}, "o": {"type": "long"}}}

@@ -76,11 +76,11 @@ def test_load_group_of_the_worker_is_refused_for_the_connector() -> None:
 
 
 def test_load_notes_name_ignored_and_unknown_keys_without_values() -> None:
-    resolved = load({"tasks.max.enforce": "true", "flush.on.edn": "geheim"}, {"plugin.path": "geheim"})
+    resolved = load({"tasks.max.enforce": "true", "flush.on.edn": "geheim"}, {"plugin.discovery": "geheim"})
     text = "\n".join(resolved.notes)
     assert "connector key tasks.max.enforce is ignored: tasks.max is always enforced" in text
     assert "connector key flush.on.edn is unknown and has no effect. Did you mean flush.on.end?" in text
-    assert "worker key plugin.path is ignored" in text
+    assert "worker key plugin.discovery is ignored" in text
     assert "geheim" not in text + repr(resolved)
 
 

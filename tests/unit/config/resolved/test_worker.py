@@ -37,7 +37,7 @@ def test_from_properties_sample_file_of_kafka_is_accepted_and_its_rest_reported(
     assert worker.group_id == "connect-cluster"
     assert worker.value_converter is not None
     assert worker.value_converter.settings == {"schemas.enable": "true", "converter.type": "value"}
-    kept = {"bootstrap.servers", "group.id"} | {k for k in CONNECT_DISTRIBUTED if ".converter" in k}
+    kept = {"bootstrap.servers", "group.id", "plugin.path"} | {k for k in CONNECT_DISTRIBUTED if ".converter" in k}
     kept |= {k for k in CONNECT_DISTRIBUTED if k.startswith(("offset.", "config.storage."))}
     assert (worker.sources.offsets_topic, worker.sources.offsets_replication_factor) == ("connect-offsets", 1)
     assert (worker.sources.config_topic, worker.sources.offset_flush_interval_ms) == ("connect-configs", 10_000)

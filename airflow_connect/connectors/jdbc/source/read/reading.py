@@ -236,7 +236,8 @@ class Reading:
     def _compare_zones(self, tracked: Tracked) -> None:
         """Say once if local times that the database's own clock writes are not those of `db.timezone`."""
         ahead = self.database.dialect.seconds_ahead(self.connection)
-        if self._zones_compared or ahead is None or not any(c.kind is Kind.TIMESTAMP for c in tracked.timestamps):
+        is_local = any(c.kind is Kind.TIMESTAMP or self.name == "sqlite" for c in tracked.timestamps)
+        if self._zones_compared or ahead is None or not is_local:
             return
         self._zones_compared = True
         now = self.times.aware(self.end_us)

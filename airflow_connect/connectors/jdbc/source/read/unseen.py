@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc.source.read.criteria import Statement
 from airflow_connect.connectors.jdbc.source.settings import names
+from airflow_connect.connectors.jdbc.source.values.local_times import SECOND_US
 from airflow_connect.counting import plural
 from airflow_connect.databases.connecting import is_of_a_driver
 from airflow_connect.databases.identifiers import TableId
@@ -28,14 +29,17 @@ SELECT oid::text, root::text FROM shown ORDER BY oid <> root
 """
 """Partitions, and tables that inherit: their rows are shown by the table at the root."""
 _WRITERS = """
-SELECT l.relation, l.pid, extract(epoch FROM a.xact_start) * 1000000
+SELECT l.relation, l.pid, extract(epoch FROM a.xact_start) * 1000000, l.mode
 FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
-WHERE l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock'
+WHERE l.locktype = 'relation' AND l.granted AND l.mode = ANY(%(modes)s::text[])
   AND l.relation::text = ANY(%(oids)s::text[]) AND l.pid IS DISTINCT FROM pg_backend_pid()
   AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
 """
-"""Whoever has written to a table keeps this lock until the transaction ends. The start of those of others is hidden
+"""Whoever has written to a table keeps its lock until the transaction ends. The start of those of others is hidden
 from users who may not see it; a prepared transaction has no process."""
+_WRITES, _WILL_WRITE = "RowExclusiveLock", "RowShareLock"
+"""The latter is that of SELECT FOR UPDATE: a row that is written afterwards takes its number then, but its time is that
+when its transaction began."""
 _SHOWN = 5
 
 
@@ -88,7 +92,7 @@ def note_policies(reading: Reading, table: TableId | None) -> None:
 
 
 def note_open_writers(reading: Reading, tables: Sequence[TableId | None], views: Sequence[TableId | None]) -> None:
-    """Name tables to which open transactions have written: what they commit may come too late to be found.
+    """Name tables to which open transactions have written, or will: what they commit may come too late to be found.
 
     Args:
         reading: connected.
@@ -108,9 +112,12 @@ def note_open_writers(reading: Reading, tables: Sequence[TableId | None], views:
     for oid, root in reading.connection.exec_driver_sql(_WITH_CHILDREN, {"oids": list(named)}):
         named.setdefault(oid, named[root])
     writers: dict[str, set[Any]] = {}
-    for oid, process, began_us in reading.connection.exec_driver_sql(_WRITERS, {"oids": list(named)}):
+    modes = [_WRITES, _WILL_WRITE] if config.uses_timestamps else [_WRITES]
+    asked = {"oids": list(named), "modes": modes}
+    for oid, process, began_us, mode in reading.connection.exec_driver_sql(_WRITERS, asked):
         # A timestamp of a later transaction is after the upper bound of the run; a number may be a lower one.
-        if not config.uses_timestamps or began_us is None or began_us < reading.end_us:
+        end_us = reading.end_us if mode == _WRITES else reading.end_us // SECOND_US * SECOND_US
+        if not config.uses_timestamps or began_us is None or began_us < end_us:
             writers.setdefault(named[str(oid)], set()).add(process)
     if not writers:
         return
@@ -122,6 +129,7 @@ def note_open_writers(reading: Reading, tables: Sequence[TableId | None], views:
         else "Use a mode with a timestamp, and timestamp.lookback.ms"
     )
     reading.note(
-        f"When the run began, open transactions had written to {', '.join(shown[:_SHOWN])}{more}. A row that they"
+        f"When the run began, open transactions had {'locked rows of, or ' if config.uses_timestamps else ''}written to"
+        f" {', '.join(shown[:_SHOWN])}{more}. A row that they"
         f" commit later at or below the offset of this run is not found. {wait}."
     )

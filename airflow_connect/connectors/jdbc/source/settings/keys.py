@@ -122,8 +122,8 @@ class JdbcSourceKeys(TypedConfig):
     plain_query = _WHICH.medium.text(
         "query",
         "",
-        "A SELECT to copy instead of tables. Except in mode bulk, a WHERE clause is appended to it, so it must not"
-        " have one of its own; use a subquery or a join.",
+        "A SELECT to copy instead of tables. Except in mode bulk, it becomes a subquery with a condition for new rows,"
+        " and must not end with a LIMIT: see query.suffix.",
     )
     masked_query = _WHICH.medium.password(
         "query.masked", None, "Like query, but never shown. Only one of both may be set."

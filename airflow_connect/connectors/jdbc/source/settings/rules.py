@@ -7,6 +7,7 @@ incrementing.column.name are accepted beside the include list.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,10 +15,13 @@ from airflow_connect.api.config.config_def import Problem, Rule
 from airflow_connect.api.config.typed import TypedKey
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys as Keys
+from airflow_connect.connectors.jdbc.source.settings.statements import without_texts
 
 _LEGACY, _NEW = (Keys.whitelist, Keys.blacklist), (Keys.include, Keys.exclude)
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 _LONGEST_MS = 100 * 366 * 86_400_000
+_INNERMOST = re.compile(r"\([^()]*\)")
+_LIMIT = re.compile(r"\b(?:LIMIT\s*(?:\d|\x00)|FETCH\s+(?:FIRST|NEXT)\b)", re.IGNORECASE)
 
 
 def checks() -> Iterator[tuple[Sequence[TypedKey[Any]], Rule]]:
@@ -26,6 +30,7 @@ def checks() -> Iterator[tuple[Sequence[TypedKey[Any]], Rule]]:
     columns = (Keys.timestamps, Keys.timestamps_by_table, Keys.incrementing, Keys.incrementing_by_table)
     yield tables, _tables
     yield (*tables, *query), _query
+    yield (Keys.mode, *query), _limited
     yield (Keys.mode, *columns, *query, Keys.lookback_ms), _columns
     yield (Keys.changed_only, Keys.mode, *query), _changed_only
     yield (Keys.initial_ms, Keys.delay_ms), _times
@@ -72,6 +77,29 @@ def _query(parsed: Mapping[str, Any]) -> Iterable[Problem]:
 def _has_query(parsed: Mapping[str, Any]) -> bool:
     masked = Keys.masked_query.of(parsed)
     return bool(Keys.plain_query.of(parsed) or (masked is not None and masked.value))
+
+
+def _limited(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    """Refuse a query that ends with a LIMIT: later runs would get the same rows again, and never those after them."""
+    masked, mode = Keys.masked_query.of(parsed), Keys.mode.of(parsed)
+    plain = Keys.plain_query.of(parsed)
+    query = plain or (masked.value if masked is not None else "")
+    if mode != names.BULK and _has_limit(query):
+        yield Problem(
+            (Keys.plain_query if plain else Keys.masked_query).name,
+            f"The query has a LIMIT, which in mode {mode} counts before the condition for new rows: rows after the"
+            " first ones would never be copied.",
+            f"Move it to {Keys.query_suffix}, which limits the new rows of a run. If it belongs to the meaning of the"
+            " query, such as the largest of each day, put the query into a subquery.",
+        )
+
+
+def _has_limit(query: str) -> bool:
+    """Whether a statement itself has a LIMIT, not only a subquery of it."""
+    outside = without_texts(query)
+    while outside != (inner := _INNERMOST.sub("\x00", outside)):
+        outside = inner
+    return _LIMIT.search(outside) is not None
 
 
 def _columns(parsed: Mapping[str, Any]) -> Iterable[Problem]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from airflow_connect.api import schema as s
+from airflow_connect.converters.json.schema import schema_to_json
 from tests.support.servers.databases import Database
 from tests.support.values.jdbc_columns import ColumnRun
 
@@ -50,6 +53,32 @@ def test_null_in_a_key_changes_no_row_and_is_counted(database: Database, count: 
     )
     assert note.startswith(f"{count // 2} records were written to ")
     assert database.rows("SELECT COUNT(*) FROM orders") == [(count // 2 + 1,)]
+
+
+@ROWS_AND_COLUMNS
+@pytest.mark.parametrize("pk_fields", ["id", "id,shop", ""])
+def test_keys_with_fields_that_the_primary_key_does_not_have_are_named(
+    database: Database, count: int, pk_fields: str
+) -> None:
+    """Such as the name of a shard, which Debezium adds to the key: rows of two shards were one, without a word."""
+    key = s.struct(("id", s.STRING), ("shop", s.STRING))
+    config = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": pk_fields}
+    run = ColumnRun(database, ORDER, auto_create="true", **config)
+    run.config |= {
+        "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "key.converter.schema.content": schema_to_json(key, lambda _, default: json.dumps(default)),
+    }
+    keys = [json.dumps({"id": "a", "shop": f"{n % 2}"}).encode() for n in range(count)]
+    copied = run.copy([{"id": "a", "n": n} for n in range(count)], keys=keys)
+    assert copied.report.written == count
+    assert copied.in_columns == (count if count == 700 and database.dialect != "sqlite" else 0)
+    is_whole = pk_fields != "id"
+    assert database.rows("SELECT COUNT(*) FROM orders") == [(2 if is_whole else 1,)]
+    assert len(copied.notes) == (0 if is_whole else 1)
+    assert all(
+        note.startswith("Keys of the records of orders have fields that pk.fields does not have (shop).")
+        for note in copied.notes
+    )
 
 
 @ROWS_AND_COLUMNS

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from airflow_connect.api import schema as s
+from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.schema import array
 from airflow_connect.databases.dialects.mysql import MySqlDialect
-from tests.support.copies.jdbc_sink_tasks import SinkRun, give, records
+from tests.support.copies.jdbc_sink_tasks import TOPIC, SinkRun, give, put, records
 from tests.support.servers.databases import Database
 from tests.support.values.jdbc_columns import ColumnRun
 
@@ -102,3 +103,22 @@ def test_duplicate_of_mariadb_is_found_by_its_statement(
     copied = run.copy([{"n": n, "a": str(n % (rows - 2))} for n in range(rows)])
     assert copied.letters == [rows - 2, rows - 1]
     assert mariadb_database.rows("SELECT COUNT(*) FROM orders") == [(rows - 2,)]
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert", "update"])
+def test_session_of_postgresql_has_no_prepared_statements(postgresql_database: Database, mode: str) -> None:
+    """A pooler such as PgBouncer may give a transaction the session of another client, which has others of this name.
+
+    With pool_mode=transaction and two tables with equal columns, rows of one went into the other, without an error.
+    """
+    postgresql_database.execute("CREATE TABLE orders (n BIGINT PRIMARY KEY, note TEXT)")
+    schema = s.struct(("n", s.INT64), ("note", s.OPTIONAL_STRING))
+    runner = SinkRun(postgresql_database, insert_mode=mode, pk_mode="record_value", pk_fields="n").open()
+    for first in range(0, 100, 10):
+        put(runner, records(*({"n": n, "note": "a"} for n in range(first, first + 10)), first=first, schema=schema))
+        runner.deliver()
+        runner._task.flush()  # type: ignore[attr-defined]
+    connection: Any = runner._task._writer._connection  # type: ignore[attr-defined]
+    assert connection.exec_driver_sql("SELECT name FROM pg_prepared_statements").all() == []
+    assert runner.report(TopicPartition(TOPIC, 0), 100, end=None, reason="").read == 100
+    runner.abort()

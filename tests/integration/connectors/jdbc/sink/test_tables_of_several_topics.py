@@ -1,4 +1,4 @@
-"""Records of two topics with the same key change the same row: the report says that a table has several topics."""
+"""Records of two topics, or of two partitions, that change the same row are in no order: the report says so."""
 
 from __future__ import annotations
 
@@ -61,3 +61,18 @@ def test_table_has_one_name_however_it_is_written(request, kind, formats, quotes
         filled.add(tuple(give(run.open(), records({"n": 1, "note": form[:9]}, schema=schema)).details["filled"]))
     assert filled == {("orders",)}
     assert database.rows("SELECT note FROM orders") == [(formats[-1][:9],)]
+
+
+@pytest.mark.parametrize("count", [2, 600], ids=["rows", "columns"])
+def test_rows_whose_records_may_be_in_any_partition_are_named(kafka, postgresql_database, make_topic, produce, count):
+    """A producer without keys takes the partitions in turn, and a run reads one after the other."""
+
+    def unkeyed(partitions, key, **mode):
+        sink = jdbc_sink(kafka, postgresql_database, make_topic(partitions), in_columns=True, **(mode or UPSERT))
+        postgresql_database.execute(f"ALTER TABLE {sink.table} ADD PRIMARY KEY (n)")
+        produce(sink.topic, [(0, key, f'{{"n": {n}, "pad": "a"}}') for n in range(count)])
+        return [note for note in sink.run().notes if note.startswith(f"Records of {sink.topic} have no keys")]
+
+    (note,) = unkeyed(2, None)
+    assert "may be in any of its 2 partitions" in note and "no order between partitions" in note
+    assert unkeyed(2, b"k") == unkeyed(1, None) == unkeyed(2, None, insert_mode="insert") == []

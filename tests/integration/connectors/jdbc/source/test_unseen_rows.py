@@ -11,9 +11,14 @@ import pytest
 
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 ORDERS = "CREATE TABLE orders (id int PRIMARY KEY, changed timestamptz NOT NULL DEFAULT now())"
+NEXT_SECOND = """
+SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'
+AND date_trunc('second', clock_timestamp()) > xact_start
+"""
 INCREMENTING = {"mode": "incrementing", "incrementing.column.name": "id"}
 TIMESTAMP = {"mode": "timestamp", "timestamp.column.name": "changed"}
 
@@ -45,12 +50,24 @@ def test_open_transactions_whose_rows_come_too_late_are_named(postgresql_databas
         run = runs.run()
     assert run.ids() == [5]
     (note,) = named(run.notes, "open transactions")
-    assert "had written to" in note
+    assert ("had written to" if mode is INCREMENTING else "had locked rows of, or written to") in note
     assert ".public.orders (1 transaction)" in note
     database.execute("INSERT INTO orders VALUES (6, '2026-01-02')")
     run = runs.run()
     assert run.ids() == [6]  # Row 4 is not found.
     assert named(run.notes, "open transactions") == []
+
+
+def test_open_transactions_that_will_write_are_named_where_rows_have_the_time_of_their_beginning(postgresql_database):
+    """A number is taken when a row is written, but now() is the time when the transaction began."""
+    database = postgresql_database
+    database.execute(ORDERS, "INSERT INTO orders VALUES (5, '2026-01-01')")
+    for mode, count in ((TIMESTAMP, 1), (INCREMENTING, 0)):
+        with open_transaction(database, "SELECT * FROM orders FOR UPDATE"):
+            # The run reads up to the beginning of a second.
+            wait_until(lambda: database.rows(NEXT_SECOND) != [(0,)], "the next second")
+            run = Copies({"connection.url": database.jdbc_url, **mode}).run()
+        assert len(named(run.notes, "open transactions")) == count
 
 
 @pytest.mark.parametrize("more", [{}, {"timestamp.lookback.ms": "86400000"}, {"timestamp.delay.interval.ms": "60000"}])

@@ -72,6 +72,34 @@ def test_wrong_configuration_is_refused(more: Mapping[str, str], message: str) -
         JdbcSourceConfig.from_config({**BASE, **more})
 
 
+@pytest.mark.parametrize(
+    ("query", "is_limited"),
+    [
+        ("SELECT * FROM a LIMIT 10", True),
+        ("SELECT * FROM a ORDER BY id\nlimit\t10 OFFSET 2; -- end", True),
+        ("SELECT * FROM a UNION SELECT * FROM b LIMIT(SELECT 5)", True),
+        ("SELECT * FROM a FETCH FIRST 5 ROWS ONLY", True),
+        ("SELECT * FROM a FETCH next ROW ONLY", True),
+        ("(SELECT * FROM a) LIMIT 3", True),
+        ("SELECT * FROM (SELECT * FROM a ORDER BY id LIMIT (3)) AS b", False),
+        ("SELECT 'LIMIT 1', \"LIMIT 1\", `LIMIT 1`, $x$ LIMIT 1 $x$ FROM a -- LIMIT 1", False),
+        ("SELECT it''s, 'it''s LIMIT 1' /* LIMIT\n1 */ FROM a", False),
+        ("SELECT credit_limit, a.limit AS limit, b.limit, fetch FROM a", False),
+    ],
+)
+def test_query_with_a_limit_is_refused_unless_all_rows_are_copied(query: str, is_limited: bool) -> None:
+    """Confluent's connector appends its condition, so that the database refuses such a statement."""
+    more = {"mode": "incrementing", "incrementing.column.name": "id"}
+    for key in ("query", "query.masked"):
+        JdbcSourceConfig.from_config({**BASE, key: query})
+        if not is_limited:
+            JdbcSourceConfig.from_config({**BASE, **more, key: query})
+            continue
+        with pytest.raises(ConfigError, match=r"has a LIMIT.*Move it to query\.suffix") as caught:
+            JdbcSourceConfig.from_config({**BASE, **more, key: query})
+        assert caught.value.config_path == key and "FROM a" not in str(caught.value)
+
+
 def test_databases_that_are_not_read_yet_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *a: object())
     with pytest.raises(ConfigError, match="does not read mssql yet"):

@@ -31,14 +31,8 @@ final class ConnectorHost {
 
     ObjectNode plan(int maxTasks) throws PluginFailure {
         ObjectNode plan = Json.object();
-        ArrayNode warnings = plan.putArray("warnings");
         boolean isSource = connector instanceof SourceConnector;
         plan.put("kind", isSource ? "source" : "sink");
-        if (connector instanceof SourceConnector source) {
-            plan.put("exactly_once", answer("exactlyOnceSupport", () -> source.exactlyOnceSupport(config), warnings));
-            plan.put("boundaries",
-                    answer("canDefineTransactionBoundaries", () -> source.canDefineTransactionBoundaries(config), warnings));
-        }
         calls.run("initialize", name, () -> connector.initialize(context));
         calls.run("start", name, () -> connector.start(config));
         List<Map<String, String>> tasks = calls.call("taskConfigs", name, () -> connector.taskConfigs(maxTasks));
@@ -49,6 +43,21 @@ final class ConnectorHost {
             throw new PluginFailure("raiseError", name, context.raised());
         }
         return plan;
+    }
+
+    /** What a source promises with a configuration. As in a worker, the connector is not started. */
+    static ObjectNode support(Environment environment, JsonNode request) throws PluginFailure {
+        ConnectorHost unstarted = new ConnectorHost(environment, request);
+        Map<String, String> config = unstarted.config;
+        ObjectNode support = Json.object();
+        ArrayNode warnings = support.putArray("warnings");
+        if (unstarted.connector instanceof SourceConnector source) {
+            support.put("exactly_once",
+                    unstarted.answer("exactlyOnceSupport", () -> source.exactlyOnceSupport(config), warnings));
+            support.put("boundaries", unstarted.answer(
+                    "canDefineTransactionBoundaries", () -> source.canDefineTransactionBoundaries(config), warnings));
+        }
+        return support;
     }
 
     ObjectNode watch() {

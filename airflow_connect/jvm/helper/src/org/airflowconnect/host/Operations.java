@@ -12,7 +12,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
  * <ul>
  *   <li>{@code init}: load the plugins of some folders; first.
  *   <li>{@code describe}, {@code validate}: what Connect's REST API says about plugins and configurations.
- *   <li>{@code plan}, {@code watch}, {@code alter}, {@code stop_connector}: a connector.
+ *   <li>{@code support}, {@code plan}, {@code watch}, {@code alter}, {@code stop_connector}: a connector.
  *   <li>{@code source}, {@code next}, {@code ack}: a task of a source.
  *   <li>{@code sink}, {@code put}, {@code pre_commit}: a task of a sink.
  *   <li>{@code memory}: how much of it is used. {@code echo}: a frame, read and written, for tests of this program.
@@ -60,6 +60,7 @@ final class Operations {
                 connector = new ConnectorHost(environment, json);
                 yield Reply.of(connector.plan(json.path("max_tasks").asInt(1)));
             }
+            case "support" -> Reply.of(ConnectorHost.support(environment, json));
             case "watch" -> Reply.of(started(connector).watch());
             case "alter" -> Reply.of(BooleanNode.valueOf(ConnectorHost.alter(environment, json)));
             case "stop_connector" -> {
@@ -78,7 +79,7 @@ final class Operations {
                 sink = new SinkHost(environment, json);
                 yield done();
             }
-            case "put" -> Reply.of(started(sink).put(json, request.body(), json.path("again").asBoolean()));
+            case "put" -> started(sink).put(json, request.body(), json.path("again").asBoolean());
             case "pre_commit" -> Reply.of(started(sink).preCommit(json.path("offsets")));
             case "memory" -> Reply.of(memory());
             case "echo" -> echo(request);

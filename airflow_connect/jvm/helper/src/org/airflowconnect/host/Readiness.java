@@ -26,6 +26,11 @@ final class Readiness {
         endsWithSnapshot = ONLY_SNAPSHOT.equals(snapshotMode);
     }
 
+    /** Whether the plugin tells; the parent waits longer for others. */
+    boolean isKnown() {
+        return isDebezium;
+    }
+
     /** Why the source is not ready, or "". */
     String obstacle() {
         if (!isDebezium) {

@@ -50,11 +50,12 @@ final class SinkHost implements TaskHost {
     }
 
     /**
-     * Puts the records of a frame, or what is left of the one before. Counts are those of this call.
+     * Puts the records of a frame, or what is left of the one before. Counts are those of this call. The body of the
+     * answer has the numbers of the rows that transformations have dropped.
      *
      * @param isAgain the task asked for a repetition: its last portion is put again, then the rest
      */
-    ObjectNode put(JsonNode request, byte[] body, boolean isAgain) throws PluginFailure {
+    Reply put(JsonNode request, byte[] body, boolean isAgain) throws PluginFailure {
         if (!isAgain) {
             if (!portion.isEmpty()) {
                 throw new IllegalStateException("The last frame is not finished: repeat it.");
@@ -72,7 +73,7 @@ final class SinkHost implements TaskHost {
             }
             deliver(outcome);
         }
-        return outcome.json();
+        return Reply.of(outcome.json(), outcome.dropped.size() == 0 ? List.of() : List.of(outcome.dropped));
     }
 
     private void deliver(Outcome outcome) throws PluginFailure {
@@ -100,7 +101,7 @@ final class SinkHost implements TaskHost {
             try {
                 SinkRecord record = convert(current);
                 if (record == null) {
-                    outcome.dropped++;
+                    outcome.dropped.addInt(current);
                 } else {
                     converted.add(record);
                 }
@@ -166,11 +167,11 @@ final class SinkHost implements TaskHost {
     private final class Outcome {
         private final ArrayNode failed = Json.array();
         private int delivered;
-        private int dropped;
+        private final Bytes dropped = new Bytes();
         private ObjectNode retry;
 
         ObjectNode json() {
-            ObjectNode json = Json.object().put("delivered", delivered).put("dropped", dropped);
+            ObjectNode json = Json.object().put("delivered", delivered).put("dropped", dropped.size() / Integer.BYTES);
             json.set("failed", failed);
             json.set("errant", errant.take());
             json.set("retry", retry);

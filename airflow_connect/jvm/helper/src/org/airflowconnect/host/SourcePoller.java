@@ -97,6 +97,7 @@ final class SourcePoller implements Runnable {
         }
         return Json.object()
                 .put("state", "idle")
+                .put("gated", readiness.isKnown())
                 .put("ready", why.isEmpty())
                 .put("why", why)
                 .put("idle_ms", since == 0 ? 0 : (now - since) / MS)

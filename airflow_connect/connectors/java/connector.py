@@ -1,0 +1,149 @@
+"""What Java connectors of both kinds do on the driver: one plugin host, from the plan to the end of the run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_connect.api.config.config_def import ConfigValue
+from airflow_connect.api.config.plugins import PluginKind, resolve
+from airflow_connect.api.connector import Connector
+from airflow_connect.config.resolved.own_chain import chain_classes
+from airflow_connect.connectors.java.hosts import (
+    DRIVER_HOSTS,
+    TASK,
+    TASK_CLASS,
+    TASK_ID,
+    call_timeout_s,
+    close_host,
+    java_config,
+)
+from airflow_connect.counting import plural
+from airflow_connect.errors import ConfigError, TaskFailedError
+
+if TYPE_CHECKING:
+    from airflow_connect.jvm.discovery.java_plugin import JavaPlugin
+    from airflow_connect.jvm.host import PluginHost
+
+_APACHE = "org.apache.kafka.connect."
+"""Classes of Connect itself, which every plugin host has."""
+
+
+class JavaConnector(Connector):
+    """The base of generated classes.
+
+    Attributes:
+        plugin: the Java class, and where it is.
+    """
+
+    runs_chain = True
+    plugin: ClassVar[JavaPlugin]
+    _host: PluginHost | None = None
+
+    @classmethod
+    def validate(cls, config: Mapping[str, str]) -> Sequence[ConfigValue]:
+        """Validate what the definition knows, and refuse classes that only exist in Python. Java is not asked."""
+        values = list(cls.config_def.validate(config))
+        by_name = {value.name: value for value in values}
+        for key, (kind, name) in chain_classes(config).items():
+            problem = _not_in_java(kind, name)
+            if problem and key in by_name:
+                by_name[key].errors.append(problem)
+            elif problem:
+                values.append(ConfigValue(key, name, errors=[problem]))
+        return values
+
+    def host(self) -> PluginHost:
+        """The host of this object, started on first use."""
+        if self._host is None:
+            self._host = DRIVER_HOSTS.take(self.plugin, self.config)
+        return self._host
+
+    def _asked(self, config: Mapping[str, str], op: str, **members: Any) -> Mapping[str, Any]:
+        """The answer of an object that is not started, to a question about a configuration."""
+        host = DRIVER_HOSTS.take(self.plugin, config)
+        try:
+            named = java_config(config, self.plugin.class_name)
+            answer = host.call(op, config=named, timeout_s=call_timeout_s(config), **members).result
+        except BaseException:
+            close_host(host)
+            raise
+        DRIVER_HOSTS.give_back(self.plugin, config, host)
+        return answer
+
+    def planned(self, max_tasks: int, offsets: Sequence[Sequence[Any]]) -> list[dict[str, str]]:
+        """Let Java check the configuration, start the connector, and tell the configuration of each task.
+
+        Raises:
+            ConfigError: Java refuses the configuration.
+            TaskFailedError: it returns more tasks than it may, or fails.
+        """
+        config = java_config(self.config, self.plugin.class_name)
+        self._check_by_java(config)
+        plan = self.host().call(
+            "plan", config=config, max_tasks=max_tasks, offsets=offsets, timeout_s=call_timeout_s(self.config)
+        )
+        tasks = plan.result["tasks"]
+        if len(tasks) > max_tasks:
+            raise TaskFailedError(
+                f"{self.plugin.class_name} returned {plural(len(tasks), 'task configuration')}, but at most"
+                f" {max_tasks} were requested.",
+                code="plugin.task_configs",
+                suggestion="Set tasks.max to the number that the plugin supports.",
+            )
+        added = {TASK_CLASS: plan.result["task_class"]}
+        return [
+            {**self.config, **added, TASK: json.dumps(task), TASK_ID: str(number)} for number, task in enumerate(tasks)
+        ]
+
+    def after_tasks(self) -> None:
+        """Fail if the connector's own threads have told Connect to.
+
+        Raises:
+            TaskFailedError: what the connector raised.
+        """
+        if self._host is None:
+            return
+        found = self._host.call("watch", timeout_s=call_timeout_s(self.config)).result
+        if found.get("raised"):
+            raise TaskFailedError(
+                f"{self.plugin.class_name} has asked to fail: {found['raised']}.",
+                code="java.plugin_failed",
+                suggestion="The next run continues after the last committed offset. See the log for what the plugin"
+                " says.",
+            )
+        if found.get("reconfigure"):
+            self.context.request_task_reconfiguration()
+
+    def stop(self) -> None:
+        """Stop the Java connector and end its host."""
+        host, self._host = self._host, None
+        close_host(host)
+
+    def _check_by_java(self, config: Mapping[str, str]) -> None:
+        """Source: AbstractHerder.validateConnectorConfig; it may open connections, so it is called in runs only."""
+        found = self.host().call("validate", config=config, timeout_s=call_timeout_s(self.config)).result
+        wrong = [info["value"] for info in found.get("configs", []) if info["value"].get("errors")]
+        if wrong:
+            lines = "; ".join(f"{value['name']}: {', '.join(value['errors'])}" for value in wrong)
+            raise ConfigError(
+                f"{self.plugin.class_name} refuses the configuration: {lines}",
+                code="java.config",
+                suggestion="Correct these keys.",
+                config_path=str(wrong[0]["name"]),
+            )
+
+
+def _not_in_java(kind: PluginKind, name: str) -> str:
+    """Why a class cannot be in the chain of a Java connector; "" if it can."""
+    try:
+        found = resolve(kind, name)
+    except ConfigError:
+        return ""  # Reported with every other wrong key.
+    if found.name.startswith(_APACHE) or found.is_java:
+        return ""
+    return (
+        f"The {kind.label} {found.name} is a Python class here. All classes in the chain of a Java connector run in"
+        " Java: add its jar to plugin.path, or use another class."
+    )

@@ -1,0 +1,23 @@
+"""Records that failed inside a plugin host, as our errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_connect.api.errant import ForeignException, RecordFailedError
+
+
+def failure_of(found: Mapping[str, Any]) -> RecordFailedError:
+    """The error of a record that a converter, a transformation or the sink task has refused.
+
+    Args:
+        found: `stage`, `executing`, `class`, `message` and `stack`, as the host tells them.
+    """
+    stage, executing = str(found.get("stage") or "TASK_PUT"), str(found.get("executing") or "the plugin")
+    text = str(found.get("message") or "").strip().removesuffix(".")
+    said = f": {text}" if text else ""
+    exception = ForeignException(str(found["class"]), str(found.get("message") or ""), str(found.get("stack") or ""))
+    return RecordFailedError(
+        f"{executing} failed with {exception.name}{said}.", "java.record", stage, executing, exception
+    )

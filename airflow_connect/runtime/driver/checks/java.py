@@ -1,0 +1,123 @@
+"""What a Java connector itself says about a configuration (`Connector.validate`).
+
+It may open connections, as Kafka Connect allows: only who creates a connector, or asks for it, waits for that. Forms
+and DAGs do with the keys that the class defines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_connect.api.config import plugins
+from airflow_connect.api.config.references import ResolvedReferences, ResolvedText, as_written
+from airflow_connect.config.keys.sink import sink_keys
+from airflow_connect.config.keys.source import source_keys
+from airflow_connect.config_providers.resolving import look_up
+from airflow_connect.errors import ConfigError, JavaBlockedError, JavaPluginError
+from airflow_connect.jvm.discovery.java_plugin import JavaPlugin, registered
+from airflow_connect.jvm.host import PluginHost
+from airflow_connect.runtime.driver.checks.findings import of_error, remark
+from airflow_connect.runtime.spec import RunSpec
+
+VALIDATE_TIMEOUT_S = 60.0
+Infos = dict[str, Any]
+"""ConfigInfos of Kafka Connect's REST API."""
+
+
+def java_connector(connector: Mapping[str, Any]) -> JavaPlugin | None:
+    """The Java class of a configuration; None if it names a Python class, or nothing that is known."""
+    try:
+        reference = plugins.resolve_connector(connector)
+    except ConfigError:
+        return None
+    return registered(reference.name) if reference.is_java else None
+
+
+def java_infos(plugin: JavaPlugin, connector: Mapping[str, Any]) -> Infos:
+    """What Java says about the keys of a connector.
+
+    Args:
+        plugin: its class.
+        connector: the configuration, references resolved.
+
+    Raises:
+        JavaPluginError, ConfigError: the class failed, or refuses to say anything about such a configuration.
+        JavaBlockedError: it did not answer in time.
+        ConnectError: no JVM can be started.
+    """
+    config = {key: str(value) for key, value in connector.items() if value is not None}
+    config["connector.class"] = plugin.class_name
+    with PluginHost.start(plugin.folders_for(connector), is_driver=True) as host:
+        infos: Infos = host.call("validate", timeout_s=VALIDATE_TIMEOUT_S, config=config).result
+    return infos
+
+
+def java_findings(spec: RunSpec) -> list[dict[str, Any]]:
+    """The errors that a Java connector finds in its configuration, as `validate` shows them; [] for other connectors.
+
+    Raises:
+        ConfigError: a reference cannot be resolved.
+        ConnectError: no JVM can be started.
+    """
+    references = look_up(spec.connector, spec.worker, spec.references).references
+    connector = references.resolve(spec.connector)
+    plugin = java_connector(connector)
+    if plugin is None:
+        return []
+    try:
+        infos = java_infos(plugin, connector)
+    except (JavaPluginError, JavaBlockedError, ConfigError) as error:
+        references.hide_in_error(error)
+        return [of_error(error)]
+    values = (config["value"] for config in infos["configs"])
+    return [remark(value["name"], references.hide(text), "error") for value in values for text in value["errors"]]
+
+
+def with_java(own: Infos, java: Infos, connector: Mapping[str, Any], *, is_sink: bool) -> Infos:
+    """Both answers as one: Java's for the keys of its class, ours for those of every connector.
+
+    Values stay as we show them, because Java would show the values of references.
+
+    Args:
+        own: what the definition of the connector says.
+        java: what Java says.
+        connector: the configuration, references resolved.
+        is_sink: which keys every connector of its kind has.
+    """
+    shared = sink_keys().keys if is_sink else source_keys().keys
+    hide = ResolvedReferences(
+        {value.reference: str(value) for value in connector.values() if isinstance(value, ResolvedText)}
+    ).hide
+    of_java = {config["value"]["name"]: config for config in java["configs"]}
+    configs = []
+    for config in own["configs"]:
+        name = config["value"]["name"]
+        found = of_java.pop(name, None)
+        configs.append(config if found is None else _merged(config, found, hide, is_shared=name in shared))
+    written = as_written(connector)
+    for name, config in of_java.items():
+        value = {**config["value"], "errors": [hide(text) for text in config["value"]["errors"]]}
+        if isinstance(connector.get(name), ResolvedText):
+            value["value"] = written[name]
+        configs.append({**config, "value": value})
+    return {
+        **own,
+        "error_count": sum(len(config["value"]["errors"]) for config in configs),
+        "groups": list(dict.fromkeys((*own["groups"], *java["groups"]))),
+        "configs": configs,
+    }
+
+
+def _merged(own: Infos, java: Infos, hide: Any, *, is_shared: bool) -> Infos:
+    errors = [hide(text) for text in java["value"]["errors"]]
+    if is_shared:
+        both = list(dict.fromkeys((*own["value"]["errors"], *errors)))
+        return {**own, "value": {**own["value"], "errors": both}}
+    value = {
+        **own["value"],
+        "errors": errors,
+        "recommended_values": java["value"]["recommended_values"],
+        "visible": java["value"]["visible"],
+    }
+    return {"definition": java["definition"], "value": value}

@@ -1,0 +1,83 @@
+"""Functions of queries and views that give local times are computed in UTC: the report names them."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_connect.connectors.jdbc.source.read.local_functions import local_functions
+from tests.support.copies.jdbc_source import Copies
+
+pytestmark = pytest.mark.integration
+BERLIN = {"db.timezone": "Europe/Berlin"}
+DAY = {"postgresql": "at::date", "mysql": "DATE(at)"}
+ZONED = {"postgresql": "(at AT TIME ZONE 'Europe/Berlin')::date", "mysql": "DATE(CONVERT_TZ(at, '+00:00', '+01:00'))"}
+
+
+@pytest.mark.parametrize("what", ["query", "query.masked", "view"])
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_day_of_a_point_in_time_that_is_one_of_utc_is_named(request, kind, what):
+    """The row of New Year in Berlin had the last day of the year before, without a word."""
+    database = request.getfixturevalue(f"{kind}_database")
+    instant, zone = {"postgresql": ("timestamptz", "+01")}.get(database.dialect, ("timestamp NULL", ""))
+    hour = "2026-01-01 00:30:00" if zone else "2025-12-31 23:30:00"  # The server of MariaDB is in UTC.
+    database.execute(
+        f"CREATE TABLE a (id int PRIMARY KEY, at {instant}, plain date)",
+        f"INSERT INTO a VALUES (1, '{hour}{zone}', '2026-01-01')",
+    )
+
+    def notes_on(day, config, expected):
+        statement = f"SELECT id, {day} AS day FROM a"
+        database.execute("DROP VIEW IF EXISTS seen", f"CREATE VIEW seen AS {statement}")
+        chosen = {"table.types": "VIEW", "table.whitelist": "seen"} if what == "view" else {what: statement}
+        run = Copies({"connection.url": database.jdbc_url, "mode": "bulk", **chosen, **config}).run()
+        assert [(str(r.value["day"]) if r.value["day"] is not None else None) for r in run.records] == [expected]
+        return [note for note in run.notes if "depend on the time zone of the session" in note]
+
+    dialect = database.dialect
+    wrong, right = "20453", "20454"  # Days since 1970.
+    (note,) = notes_on(DAY[dialect], BERLIN, wrong)
+    assert note.startswith("The view " if what == "view" else "The query has functions")
+    assert "(date). That zone is UTC here" in note
+    assert notes_on(DAY[dialect], {}, wrong) == []
+    assert notes_on(ZONED[dialect], BERLIN, right) == []
+    assert notes_on("plain", BERLIN, right) == []
+    if dialect == "postgresql":
+        name = database.url.rpartition("/")[2]
+        database.execute(f"ALTER DATABASE {name} SET timezone = 'Europe/Berlin'")
+        assert len(notes_on(DAY[dialect], {}, wrong)) == 1
+
+
+@pytest.mark.parametrize("chosen", [{}, {"query": "SELECT * FROM a"}], ids=["table", "query"])
+def test_clock_of_sqlite_that_is_not_that_of_the_configured_zone_is_named(sqlite_database, chosen):
+    """CURRENT_TIMESTAMP is UTC there: rows waited for hours, or those of the current second were missed."""
+    sqlite_database.execute(
+        "CREATE TABLE a (id int, at timestamp NOT NULL)",
+        "INSERT INTO a VALUES (1, '2026-01-01 12:00:00'), (2, CURRENT_TIMESTAMP)",
+    )
+    config = {"mode": "timestamp", "timestamp.column.name": "at", "validate.non.null": "false", **chosen}
+    for zone, count in (("UTC", 0), ("America/Lima", 1)):
+        run = Copies({"connection.url": sqlite_database.jdbc_url, "db.timezone": zone, **config}).run()
+        assert run.ids() == [1]
+        assert (
+            len([n for n in run.notes if n.startswith("Sessions of the database are in UTC, but db.timezone")]) == count
+        )
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("SELECT at::timestamp, at::time(0), x::DATE FROM a", ["date", "time", "timestamp"]),
+        ("SELECT (at)::timestamp(3) without time zone FROM a", ["timestamp"]),
+        ("SELECT CAST(at AS timestamp(6) without time zone), cast(at as Date ) FROM a", ["date", "timestamp"]),
+        ("SELECT * FROM a WHERE d > now() - interval '1 day' AND e = CURRENT_DATE", ["current_date", "now"]),
+        ("select date_format(`a`.`at`,'%Y') AS `y`,cast(`a`.`at` as datetime(6)) AS `d`", ["date_format", "datetime"]),
+        (
+            "SELECT at::timestamptz, at::timestamp with time zone, at::timestamp(3) with time zone, '2026-01-01'::date",
+            [],
+        ),
+        ("SELECT CAST(at AS timestamp with time zone), d AS date, update(at), \"now\"(), 'now()' -- now()", []),
+        ("SELECT (at AT TIME ZONE 'Europe/Berlin')::date FROM a", []),
+    ],
+)
+def test_functions_that_depend_on_the_zone_are_found(statement, found):
+    assert sorted(set(local_functions(statement))) == found
