@@ -22,11 +22,13 @@ class ConnectError(Exception):
         suggestion: what the reader can do, a complete sentence, or "".
         config_path: the configuration key that the error is about, or "".
         retriable: whether running again, unchanged, may succeed.
+        ends_task: whether the task that raises it cannot go on, so that repeating its call is of no use.
         exit_code: process exit code of the command line (design: 0 done, 1 run failed, 2 configuration wrong).
     """
 
     code = "connect.failed"
     retriable = False
+    ends_task = False
     exit_code = EXIT_RUN_FAILED
 
     def __init__(self, message: str, *, code: str = "", suggestion: str = "", config_path: str = "") -> None:
@@ -229,9 +231,14 @@ class TaskFailedError(ConnectError):
 
 
 class JavaPluginError(ConnectError):
-    """A Java plugin threw an exception. The message names the plugin and the exception with its causes."""
+    """A Java plugin threw an exception. The message names the plugin and the exception with its causes.
+
+    Retriable, as foreign exceptions are: they are mostly broken connections.
+    """
 
     code = "java.plugin_failed"
+    retriable = True
+    ends_task = True
 
 
 class JavaRetriableError(JavaPluginError, RetriableError):
@@ -239,6 +246,7 @@ class JavaRetriableError(JavaPluginError, RetriableError):
 
     code = "java.retriable"
     retriable = True
+    ends_task = False
 
 
 class JavaDataError(DataError):
@@ -252,6 +260,7 @@ class JvmGoneError(ConnectError):
 
     code = "java.jvm_gone"
     retriable = True
+    ends_task = True
 
 
 class JavaBlockedError(ConnectError):
@@ -259,6 +268,15 @@ class JavaBlockedError(ConnectError):
 
     code = "java.blocked"
     retriable = True
+    ends_task = True
+
+
+class JavaNotReadyError(ConnectError):
+    """A Java source was not ready to read in time. Such a run does not count as empty."""
+
+    code = "java.not_ready"
+    retriable = True
+    ends_task = True
 
 
 class JavaVersionError(AccessError):

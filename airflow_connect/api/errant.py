@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from airflow_connect.errors import DataError
 
@@ -36,6 +36,10 @@ class RecordFailedError(DataError):
         """`message`: a complete sentence, without the place of the record."""
         super().__init__(message, code=code)
         self.stage, self.stage_class, self.exception = stage, stage_class, exception
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Rebuild from all parts."""
+        return type(self), (self.message, self.code, self.stage, self.stage_class, self.exception)
 
 
 class ErrantRecordReporter(Protocol):

@@ -40,6 +40,7 @@ NOT_OURS = {
     # Brokers and topics.
     "offsets.retention.minutes",
     "retention.ms",
+    "delete.retention.ms",
     "cleanup.policy",
     "max.message.bytes",
     "message.timestamp.after.max.ms",

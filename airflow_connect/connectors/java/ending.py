@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_connect.errors import TaskFailedError
+from airflow_connect.errors import JavaBlockedError, JavaNotReadyError
 
 _FIRST_GRACE_MS, _LATER_GRACE_MS = 30_000, 5_000
 
@@ -56,23 +56,22 @@ class EndRule:
             now: seconds of a monotonic clock.
 
         Raises:
-            TaskFailedError: the plugin is not ready for too long, or a poll has not returned for too long.
+            JavaNotReadyError: the plugin is not ready for too long.
+            JavaBlockedError: a poll has not returned for too long.
         """
         if self._waited_from is None:
             self._waited_from = now
         if state["blocked_ms"] >= self.block_timeout_ms:
-            raise TaskFailedError(
+            raise JavaBlockedError(
                 f"A poll of {self.name} has not returned for {state['blocked_ms'] / 1000:.0f} s.{_stack(state)}",
-                code="java.blocked",
                 suggestion="The next run continues after the last committed offset. If the plugin waits there for new"
                 " input, it cannot tell a run that it has none; otherwise raise airflow.java.block.timeout.ms.",
             )
         if not state["ready"]:
             waited_ms = (now - self._waited_from) * 1000
             if waited_ms >= self.start_timeout_ms:
-                raise TaskFailedError(
+                raise JavaNotReadyError(
                     f"{self.name} was not ready after {waited_ms / 1000:.0f} s: {state['why']}.",
-                    code="java.not_ready",
                     suggestion="Nothing is lost: the next run continues after the last committed offset. See the log"
                     " of the task for what the plugin says, or raise airflow.java.start.timeout.ms.",
                 )

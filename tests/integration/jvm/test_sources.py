@@ -48,17 +48,17 @@ def test_marks_of_aborts_are_told_as_such(start_task):
     assert marks(host) == [(7, "abort", position(6)), (10, "abort", position(16)), (3, None, position(19))]
 
 
-def test_plan_tells_what_a_connector_says_about_transactions(start_host):
+def test_connector_tells_what_it_promises_and_plans(start_host):
     config = {"name": "c", "connector.class": "plugins.OddSources$Marks"}
-    plan = start_host().call("plan", config=config, max_tasks=3, offsets=[]).result
+    host = start_host()
+    support = host.call("support", config=config).result
+    plan = host.call("plan", config=config, max_tasks=3, offsets=[]).result
+    assert support == {"exactly_once": "SUPPORTED", "boundaries": "SUPPORTED", "warnings": []}
     assert plan == {
         "kind": "source",
-        "exactly_once": "SUPPORTED",
-        "boundaries": "SUPPORTED",
         "tasks": [config],
         "task_class": "plugins.OddSources$Marks$MarkTask",
         "version": "1.0",
-        "warnings": [],
     }
 
 

@@ -397,7 +397,7 @@ class SourceLoop:
                 return self.call(method, poll)
             except ConnectError as error:
                 self._parts.context.take_skipped()
-                if not error.retriable or error.code == "task.plugin_failed" or not tries.pause():
+                if not error.retriable or error.ends_task or error.code == "task.plugin_failed" or not tries.pause():
                     raise
 
     def call(self, method: str, call: Callable[[], _Result]) -> _Result:
