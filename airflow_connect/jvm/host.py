@@ -31,6 +31,7 @@ from airflow_connect.jvm.class_data import ClassDataArchive
 from airflow_connect.jvm.host_jars import HELPER, runtime_jars
 from airflow_connect.jvm.host_process import HostProcess
 from airflow_connect.jvm.java import Java, find_java
+from airflow_connect.jvm.stack_traces import fill_in
 from airflow_connect.jvm.wire import Buffer, ClosedError, Reply, Wire
 
 MAIN = "org.airflowconnect.host.Main"
@@ -88,7 +89,8 @@ class PluginHost:
         java = _java()
         jars = [HELPER, *runtime_jars(connect_home)]
         flags = _flags(heap_mb, is_driver, options)
-        archive = ClassDataArchive(java, jars, flags)
+        # The size of the heap does not matter to an archive, so hosts of every size share one.
+        archive = ClassDataArchive(java, jars, [flag for flag in flags if not flag.startswith("-Xmx")])
         archive_flags = archive.flags()
         class_path = os.pathsep.join(map(str, jars))
 
@@ -154,6 +156,8 @@ class PluginHost:
         if error is not None:
             raise plugin_error(error, self._subject)
         result = reply.result["result"]
+        if isinstance(result, dict):
+            fill_in(result)
         return Reply(result if isinstance(result, dict) else {"value": result}, reply.body)
 
     def close(self, call_timeout_s: float = CALL_TIMEOUT_S) -> list[str]:
@@ -174,7 +178,7 @@ class PluginHost:
             timeout_s = 4 * call_timeout_s + EXIT_TIMEOUT_S
             call_ms = int(call_timeout_s * 1000)
             closed = self.call("close", timeout_s=timeout_s, orderly=is_archiving, call_ms=call_ms)
-            warnings = [*closed.result["warnings"], *map(_late_report, closed.result["errant"])]
+            warnings = [*closed.result["warnings"], *map(_late_report, closed.result.get("errant", []))]
             self._end(ARCHIVE_TIMEOUT_S if is_archiving else EXIT_TIMEOUT_S)
         except ConnectError as error:
             warnings.append(error.message)
