@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from airflow_connect.api.config.secrets import Redactor, secret_values
 from airflow_connect.errors import (
     AccessError,
     ConfigError,
@@ -56,6 +57,8 @@ class PluginHost:
         self._wire = wire
         self._archive = archive
         self._subject = "a Java plugin"
+        self._hide = Redactor([])
+        self._secrets: set[str] = set()
         self._exit_code: int | None = None
         self.hello: dict[str, Any] = {}
 
@@ -140,7 +143,7 @@ class PluginHost:
                 can be used further.
             JvmGoneError, JavaBlockedError: the JVM has ended, or was killed.
         """
-        self._name(members)
+        self._learn(members)
         pieces = [] if body is None else [body] if isinstance(body, Buffer) else body
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         if self._exit_code is not None:
@@ -154,7 +157,9 @@ class PluginHost:
             raise self._blocked(op, timeout_s or 0.0) from None
         error = reply.result.get("error")
         if error is not None:
-            raise plugin_error(error, self._subject)
+            failure = plugin_error(error, self._subject)
+            self._hide.hide_in_error(failure)
+            raise failure
         result = reply.result["result"]
         if isinstance(result, dict):
             fill_in(result)
@@ -183,7 +188,7 @@ class PluginHost:
         except ConnectError as error:
             warnings.append(error.message)
             self._end(0)
-        return warnings
+        return [self._hide(warning) for warning in warnings]
 
     def __enter__(self) -> Self:
         return self
@@ -213,8 +218,11 @@ class PluginHost:
             raise InternalError(f"The plugin host speaks version {self.hello.get('hello')}, not {WIRE_VERSION}.")
         self.call("init", timeout_s=START_TIMEOUT_S, folders=[str(folder) for folder in folders])
 
-    def _name(self, members: dict[str, Any]) -> None:
-        """Remember which plugin runs here, for errors."""
+    def _learn(self, members: dict[str, Any]) -> None:
+        """Remember which plugin runs here, and which secrets it gets: it may print them."""
+        if "config" in members:
+            self._secrets.update(secret_values(members["config"], members.get("task", {})))
+            self._hide = self._process.hide = Redactor(self._secrets)
         connector = members.get("config", {}).get("connector.class")
         if connector:
             task = f", task {members['task_id']}" if "task_id" in members else ""

@@ -175,6 +175,16 @@ def test_start_that_throws_is_a_typed_error(start_task, plugin, op, says):
     assert f"plugins.{plugin}" in failed.value.message
 
 
+def test_secrets_of_the_configuration_are_hidden_in_lines_and_errors(start_task, lines):
+    keys = {"database.password": "hunter22", "url": "jdbc:x://me:geheim77@db/y", "token.file": "/a/b"}
+    with pytest.raises(JavaPluginError, match=r"refused: jdbc:x://me:\[hidden\]@db/y"):
+        start_task("FailingSources$TellsSecrets", **keys)
+    wait_until(lambda: any(line.startswith("config ") for line in lines), "the plugin prints its configuration")
+    assert "hunter22" not in "".join(lines)
+    assert "geheim77" not in "".join(lines)
+    assert "database.password=[hidden]" in "".join(lines)
+
+
 def test_connector_that_ends_its_jvm_is_named(start_host):
     host = start_host()
     with pytest.raises(
