@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from airflow_connect.api.config.secrets import Redactor, secret_values
 from airflow_connect.errors import (
     AccessError,
     ConfigError,
@@ -31,6 +32,7 @@ from airflow_connect.jvm.class_data import ClassDataArchive
 from airflow_connect.jvm.host_jars import HELPER, runtime_jars
 from airflow_connect.jvm.host_process import HostProcess
 from airflow_connect.jvm.java import Java, find_java
+from airflow_connect.jvm.stack_traces import fill_in
 from airflow_connect.jvm.wire import Buffer, ClosedError, Reply, Wire
 
 MAIN = "org.airflowconnect.host.Main"
@@ -55,8 +57,11 @@ class PluginHost:
         self._wire = wire
         self._archive = archive
         self._subject = "a Java plugin"
+        self._hide = Redactor([])
+        self._secrets: set[str] = set()
         self._exit_code: int | None = None
         self.hello: dict[str, Any] = {}
+        self.late_reports: list[Any] = []
 
     @classmethod
     def start(
@@ -88,7 +93,8 @@ class PluginHost:
         java = _java()
         jars = [HELPER, *runtime_jars(connect_home)]
         flags = _flags(heap_mb, is_driver, options)
-        archive = ClassDataArchive(java, jars, flags)
+        # The size of the heap does not matter to an archive, so hosts of every size share one.
+        archive = ClassDataArchive(java, jars, [flag for flag in flags if not flag.startswith("-Xmx")])
         archive_flags = archive.flags()
         class_path = os.pathsep.join(map(str, jars))
 
@@ -138,7 +144,7 @@ class PluginHost:
                 can be used further.
             JvmGoneError, JavaBlockedError: the JVM has ended, or was killed.
         """
-        self._name(members)
+        self._learn(members)
         pieces = [] if body is None else [body] if isinstance(body, Buffer) else body
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         if self._exit_code is not None:
@@ -152,14 +158,18 @@ class PluginHost:
             raise self._blocked(op, timeout_s or 0.0) from None
         error = reply.result.get("error")
         if error is not None:
-            raise plugin_error(error, self._subject)
+            failure = plugin_error(error, self._subject)
+            self._hide.hide_in_error(failure)
+            raise failure
         result = reply.result["result"]
+        if isinstance(result, dict):
+            fill_in(result)
         return Reply(result if isinstance(result, dict) else {"value": result}, reply.body)
 
     def close(self, call_timeout_s: float = CALL_TIMEOUT_S) -> list[str]:
         """Stop task and connector, and end the JVM; return what went wrong in that, as Connect would log it.
 
-        Records that a sink task reports as errant now are part of it: their offsets are stored already.
+        Records that a sink task reports as errant now are part of it, and in `late_reports`.
 
         Idempotent, and never an error: what a run has copied does not depend on how a plugin stops.
 
@@ -174,12 +184,13 @@ class PluginHost:
             timeout_s = 4 * call_timeout_s + EXIT_TIMEOUT_S
             call_ms = int(call_timeout_s * 1000)
             closed = self.call("close", timeout_s=timeout_s, orderly=is_archiving, call_ms=call_ms)
-            warnings = [*closed.result["warnings"], *map(_late_report, closed.result["errant"])]
+            self.late_reports = closed.result.get("errant", [])
+            warnings = [*closed.result["warnings"], *map(_late_report, self.late_reports)]
             self._end(ARCHIVE_TIMEOUT_S if is_archiving else EXIT_TIMEOUT_S)
         except ConnectError as error:
             warnings.append(error.message)
             self._end(0)
-        return warnings
+        return [self._hide(warning) for warning in warnings]
 
     def __enter__(self) -> Self:
         return self
@@ -209,8 +220,11 @@ class PluginHost:
             raise InternalError(f"The plugin host speaks version {self.hello.get('hello')}, not {WIRE_VERSION}.")
         self.call("init", timeout_s=START_TIMEOUT_S, folders=[str(folder) for folder in folders])
 
-    def _name(self, members: dict[str, Any]) -> None:
-        """Remember which plugin runs here, for errors."""
+    def _learn(self, members: dict[str, Any]) -> None:
+        """Remember which plugin runs here, and which secrets it gets: it may print them."""
+        if "config" in members:
+            self._secrets.update(secret_values(members["config"], members.get("task", {})))
+            self._hide = self._process.hide = Redactor(self._secrets)
         connector = members.get("config", {}).get("connector.class")
         if connector:
             task = f", task {members['task_id']}" if "task_id" in members else ""

@@ -34,6 +34,10 @@ class HostProcess:
 
     It is the leader of a session of its own, so its children can be ended with it. Its folder (mode 0700) is for the
     socket until the JVM has connected, and for the report that a crashing JVM writes.
+
+    Attributes:
+        folder: the private one.
+        hide: what is done to each line before anyone sees it.
     """
 
     def __init__(self, argv_for: Callable[[Path], Sequence[str]], on_line: OnLine | None) -> None:
@@ -44,6 +48,7 @@ class HostProcess:
             on_line: gets each line of its output, in a thread of this object.
         """
         self.folder = _private_folder()
+        self.hide: Callable[[str], str] = str
         self._on_line = on_line
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
         self._dump: list[str] | None = None
@@ -148,6 +153,7 @@ class HostProcess:
             if line.startswith(_DUMP_LAST):
                 self._dumped.set()
             return
+        line = self.hide(line)
         self._lines.append(line)
         if self._on_line is not None:
             try:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 
 import pytest
 
 from airflow_connect.errors import ConnectError, JavaBlockedError, JavaPluginError, JavaRetriableError, JvmGoneError
+from airflow_connect.jvm import host_process
 from airflow_connect.jvm.frames import encode
 from tests.integration.jvm.hosting import configuration, drain, frame_of, group_members, is_running, replies, values
 from tests.support.waiting import wait_until
@@ -172,6 +175,16 @@ def test_start_that_throws_is_a_typed_error(start_task, plugin, op, says):
     assert f"plugins.{plugin}" in failed.value.message
 
 
+def test_secrets_of_the_configuration_are_hidden_in_lines_and_errors(start_task, lines):
+    keys = {"database.password": "hunter22", "url": "jdbc:x://me:geheim77@db/y", "token.file": "/a/b"}
+    with pytest.raises(JavaPluginError, match=r"refused: jdbc:x://me:\[hidden\]@db/y"):
+        start_task("FailingSources$TellsSecrets", **keys)
+    wait_until(lambda: any(line.startswith("config ") for line in lines), "the plugin prints its configuration")
+    assert "hunter22" not in "".join(lines)
+    assert "geheim77" not in "".join(lines)
+    assert "database.password=[hidden]" in "".join(lines)
+
+
 def test_connector_that_ends_its_jvm_is_named(start_host):
     host = start_host()
     with pytest.raises(
@@ -204,6 +217,22 @@ def test_put_that_throws_is_a_typed_error(start_task, plugin, says):
     with pytest.raises(JavaPluginError, match=re.escape(says)) as failed:
         host.call("put", frame.body, **frame.members)
     assert not isinstance(failed.value, JavaRetriableError)
+
+
+def test_jvm_that_the_system_kills_is_told_with_its_signal(start_task):
+    host = start_task("Sinks$Discards")
+    os.kill(host.pid, signal.SIGKILL)
+    with pytest.raises(JvmGoneError, match=r"Sinks.Discards, task 0 has ended by SIGKILL during 'put'"):
+        host.call("put", rows=0)
+
+
+def test_jvm_that_does_not_answer_at_all_is_ended(start_task, monkeypatch):
+    monkeypatch.setattr(host_process, "_DUMP_TIMEOUT_S", 0.2)
+    host = start_task("Sinks$Discards")
+    os.kill(host.pid, signal.SIGSTOP)
+    with pytest.raises(JavaBlockedError, match=r"within 0\.2 s, and its JVM was ended\. Its JVM did not answer either"):
+        host.call("put", rows=0, timeout_s=0.2)
+    assert not is_running(host.pid)
 
 
 def test_put_that_ends_the_jvm_is_named(start_task):

@@ -23,7 +23,7 @@ def read(config: dict[str, str], offsets: list[list[dict]]) -> tuple[list[str | 
         frames = list(replies(host, empty_polls=1))  # each takes a second
         for frame in frames:
             assert host.call("ack", frame=frame.result["frame"]).result == {"warnings": []}
-        assert host.close() == []
+        assert host.close(call_timeout_s=0.2) == []
     return values(frames), frames[-1].result["offsets"] if frames else offsets
 
 

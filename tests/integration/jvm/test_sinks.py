@@ -9,7 +9,7 @@ import pytest
 
 from airflow_connect.errors import InternalError
 from airflow_connect.jvm.frames import encode
-from tests.integration.jvm.hosting import frame_of
+from tests.integration.jvm.hosting import configuration, frame_of
 
 pytestmark = pytest.mark.integration
 
@@ -111,6 +111,16 @@ def test_failed_records_are_left_out_and_described_by_row(start_task):
     assert failed["stage"] == "VALUE_CONVERTER"
     assert failed["executing"] == INT
     assert failed["class"] == "org.apache.kafka.connect.errors.DataException"
+
+
+def test_descriptions_of_many_failed_records_do_not_fill_the_heap(start_host):
+    host = start_host(heap_mb=64)
+    config = configuration("Sinks$Discards", **{"value.converter": "org.apache.kafka.connect.json.JsonConverter"})
+    task = {"config": config, "task": config, "task_class": "plugins.Sinks$Discards$DiscardTask", "task_id": 0}
+    host.call("sink", assignment=[["t", 0]], **task)
+    result = put(host, frame_of([(None, b"{bad %d" % number) for number in range(8000)]))
+    assert (result["delivered"], len(result["failed"])) == (0, 8000)
+    assert {failure["stack"].count("Caused by: ") for _, failure in result["failed"]} == {2}
 
 
 def test_failed_record_stops_the_frame_if_errors_are_not_tolerated(start_task):

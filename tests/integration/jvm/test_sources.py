@@ -8,6 +8,7 @@ import re
 import pytest
 
 from airflow_connect.errors import JavaDataError, JavaPluginError
+from airflow_connect.jvm import host as host_module
 from airflow_connect.jvm.frames import decode
 from tests.integration.jvm.hosting import drain, replies, values
 from tests.support.waiting import wait_until
@@ -233,6 +234,23 @@ def test_failed_record_ends_the_task_if_errors_are_not_tolerated(start_task):
     with pytest.raises(JavaDataError, match="DataException") as failed:
         host.call("next", wait_ms=5000)
     assert failed.value.code == "java.data"
+
+
+def test_stack_of_a_failed_record_is_the_text_that_java_prints(start_task, monkeypatch):
+    """That of the frame is put together from texts that its records share; that of the error comes from Java."""
+    printed = []
+    monkeypatch.setattr(
+        host_module, "plugin_error", lambda error, _subject: printed.append(error) or JavaDataError("x")
+    )
+    bad = {"value.converter": "org.apache.kafka.connect.converters.ByteArrayConverter"}
+    for keys in (CAST, bad):
+        host = start_task("FailingSources$ThrowsInStop", {"stop_on_error": True}, **keys)
+        (failed,) = host.call("next", wait_ms=5000).result["failed"]
+        with pytest.raises(JavaDataError):
+            host.call("next", wait_ms=5000)
+        assert failed["stack"] == printed[-1]["stack"]
+        assert failed["chain"] == printed[-1]["chain"]
+    assert "Caused by: " in printed[0]["stack"]
 
 
 def test_acknowledged_records_are_committed_and_failures_of_that_are_warnings(start_task, lines):

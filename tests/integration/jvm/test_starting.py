@@ -14,6 +14,7 @@ import pytest
 
 from airflow_connect.errors import AccessError, ConfigError, JavaVersionError, JvmGoneError
 from airflow_connect.jvm import host as host_module
+from airflow_connect.jvm.cache import cache_dir
 from airflow_connect.jvm.host import PluginHost
 from airflow_connect.jvm.host_jars import LOCK, runtime_jars
 from airflow_connect.jvm.jars.locked_jars import fetch_jars
@@ -104,6 +105,19 @@ def test_long_temporary_folder_still_has_a_socket(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     with PluginHost.start([], is_driver=True, heap_mb=128) as host:
         assert host.call("memory").result["threads"] > 0
+
+
+def test_hosts_keep_an_archive_of_class_data(tmp_path, monkeypatch):
+    """The second host of a kind writes it, all later ones start with it, whatever their heap is."""
+    (tmp_path / "jars").symlink_to(cache_dir() / "jars")
+    monkeypatch.setenv("AIRFLOW_CONNECT_CACHE", str(tmp_path))
+    has_archive = []
+    for heap_mb in (100, 110, 120):
+        with PluginHost.start([], is_driver=True, heap_mb=heap_mb) as host:
+            command = Path(f"/proc/{host.pid}/cmdline").read_text()
+            has_archive.append("-XX:SharedArchiveFile" in command and "-XX:ArchiveClassesAtExit" not in command)
+        assert host._exit_code == 0
+    assert has_archive == [False, False, True]
 
 
 def test_jvm_ends_when_its_parent_was_killed():

@@ -23,7 +23,7 @@ CHAIN = ["a.B: outer.", "c.D: inner."]
 @pytest.mark.parametrize(
     ("kind", "expected", "code", "retriable"),
     [
-        ("plugin", JavaPluginError, "java.plugin_failed", False),
+        ("plugin", JavaPluginError, "java.plugin_failed", True),
         ("retriable", JavaRetriableError, "java.retriable", True),
         ("data", JavaDataError, "java.data", False),
         ("config", ConfigError, "java.config", False),

@@ -60,6 +60,22 @@ public final class FailingSources {
         }
     }
 
+    /** Prints its configuration, and has its password in an exception. */
+    public static final class TellsSecrets extends BaseSource {
+        @Override
+        public Class<? extends Task> taskClass() {
+            return TellTask.class;
+        }
+
+        public static final class TellTask extends BaseTask {
+            @Override
+            public void start(Map<String, String> values) {
+                System.out.println("config " + values);
+                throw new ConnectException("refused: " + values.get("url"));
+            }
+        }
+    }
+
     public static final class ThrowsInStart extends BaseSource {
         @Override
         public Class<? extends Task> taskClass() {

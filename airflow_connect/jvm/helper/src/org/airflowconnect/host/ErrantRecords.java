@@ -13,11 +13,12 @@ import org.apache.kafka.connect.sink.SinkRecord;
  */
 final class ErrantRecords implements ErrantRecordReporter {
     private ArrayNode reported = Json.array();
+    private Traces traces = new Traces();
 
     @Override
     public synchronized Future<Void> report(SinkRecord record, Throwable error) {
         ObjectNode described = Json.object();
-        Failures.describe(described, error);
+        traces.describe(described, error);
         reported.add(Json.array()
                 .add(record.originalTopic())
                 .add(record.originalKafkaPartition())
@@ -26,10 +27,11 @@ final class ErrantRecords implements ErrantRecordReporter {
         return CompletableFuture.completedFuture(null);
     }
 
-    /** What was reported since the last call. */
-    synchronized ArrayNode take() {
-        ArrayNode taken = reported;
+    /** Adds what was reported since the last call. */
+    synchronized void moveTo(ObjectNode result) {
+        result.set("errant", reported);
+        result.set("errant_traces", traces.json());
         reported = Json.array();
-        return taken;
+        traces = new Traces();
     }
 }

@@ -4,6 +4,8 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.util.ArrayList;
+import java.util.List;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.connect.errors.RetriableException;
 
@@ -17,41 +19,48 @@ final class Failures {
     /** The member {@code error} of a reply. */
     static ObjectNode describe(Throwable error) {
         ObjectNode json = Json.object();
+        Throwable thrown = error;
         if (error instanceof PluginFailure failure) {
-            describe(json, failure.getCause());
-            json.put("kind", kind(failure.getCause())).put("stage", failure.call());
-            return json.put("executing", failure.executing());
+            thrown = failure.getCause();
+            json.put("kind", kind(thrown)).put("stage", failure.call()).put("executing", failure.executing());
+        } else if (error instanceof RecordFailure failure) {
+            thrown = failure.getCause();
+            json.put("kind", "data").put("stage", failure.stage().name()).put("executing", failure.executing());
+        } else {
+            json.put("kind", error instanceof VersionException ? "version" : "host");
         }
-        if (error instanceof RecordFailure failure) {
-            return record(failure, "").put("kind", "data");
-        }
-        describe(json, error);
-        return json.put("kind", error instanceof VersionException ? "version" : "host");
+        describe(json, thrown, causes(thrown));
+        return json.put("stack", stack(thrown));
     }
 
     /**
      * A record that failed.
      *
      * @param where which record, or "" if the parent knows that
+     * @param traces those of the reply
      */
-    static ObjectNode record(RecordFailure failure, String where) {
+    static ObjectNode record(RecordFailure failure, String where, Traces traces) {
         ObjectNode json = Json.object();
         json.put("stage", failure.stage().name()).put("executing", failure.executing());
-        describe(json, failure.getCause());
+        traces.describe(json, failure.getCause());
         return where.isEmpty() ? json : json.put("where", where);
     }
 
-    /** Adds class, message, causes and stack trace. */
-    static void describe(ObjectNode json, Throwable error) {
+    /** Adds class, message and causes. */
+    static void describe(ObjectNode json, Throwable error, List<Throwable> causes) {
         json.put("class", error.getClass().getName());
         json.put("message", error.getMessage());
         ArrayNode chain = json.putArray("chain");
-        Throwable cause = error;
-        for (int i = 0; cause != null && i < MOST_CAUSES; i++) {
-            chain.add(text(cause));
-            cause = cause.getCause();
+        causes.forEach(cause -> chain.add(text(cause)));
+    }
+
+    /** An error and its causes; they may go in a circle. */
+    static List<Throwable> causes(Throwable error) {
+        List<Throwable> causes = new ArrayList<>();
+        for (Throwable cause = error; cause != null && causes.size() < MOST_CAUSES; cause = cause.getCause()) {
+            causes.add(cause);
         }
-        json.put("stack", stack(error));
+        return causes;
     }
 
     /** {@code class: message}. */
@@ -64,16 +73,17 @@ final class Failures {
         return error instanceof RetriableException;
     }
 
+    /** What Java prints, up to a limit. */
+    static String stack(Throwable error) {
+        StringWriter text = new StringWriter();
+        error.printStackTrace(new PrintWriter(text, true));
+        return text.getBuffer().length() <= MOST_STACK_CHARS ? text.toString() : text.toString().substring(0, MOST_STACK_CHARS);
+    }
+
     private static String kind(Throwable error) {
         if (isRetriable(error)) {
             return "retriable";
         }
         return error instanceof ConfigException ? "config" : "plugin";
-    }
-
-    private static String stack(Throwable error) {
-        StringWriter text = new StringWriter();
-        error.printStackTrace(new PrintWriter(text, true));
-        return text.getBuffer().length() <= MOST_STACK_CHARS ? text.toString() : text.toString().substring(0, MOST_STACK_CHARS);
     }
 }

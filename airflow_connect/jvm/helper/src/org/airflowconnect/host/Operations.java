@@ -131,7 +131,9 @@ final class Operations {
         if (connector != null) {
             connector.close(callMs).forEach(warnings::add);
         }
-        result.set("errant", sink == null ? Json.array() : sink.takeErrant());
+        if (sink != null) {
+            sink.moveErrantTo(result);
+        }
         return result;
     }
 }

@@ -106,7 +106,7 @@ final class SinkHost implements TaskHost {
                     converted.add(record);
                 }
             } catch (RecordFailure failure) {
-                outcome.failed.add(Json.array().add(current).add(Failures.record(failure, "")));
+                outcome.failed.add(Json.array().add(current).add(Failures.record(failure, "", outcome.traces)));
                 if (stopOnError) {
                     row = frame.rows();
                 }
@@ -140,13 +140,13 @@ final class SinkHost implements TaskHost {
             ArrayNode found = result.putArray("offsets");
             answer.forEach((partition, offset) -> found.add(Json.array(partition).add(offset.offset())));
         }
-        result.set("errant", errant.take());
+        errant.moveTo(result);
         return result;
     }
 
-    /** Records that were reported since the last answer; the parent asks once more when the task has stopped. */
-    ArrayNode takeErrant() {
-        return errant.take();
+    /** Adds records that were reported since the last answer; needed once more when the task has stopped. */
+    void moveErrantTo(ObjectNode result) {
+        errant.moveTo(result);
     }
 
     @Override
@@ -166,6 +166,7 @@ final class SinkHost implements TaskHost {
     /** What became of the records of one call. */
     private final class Outcome {
         private final ArrayNode failed = Json.array();
+        private final Traces traces = new Traces();
         private int delivered;
         private final Bytes dropped = new Bytes();
         private ObjectNode retry;
@@ -173,7 +174,8 @@ final class SinkHost implements TaskHost {
         ObjectNode json() {
             ObjectNode json = Json.object().put("delivered", delivered).put("dropped", dropped.size() / Integer.BYTES);
             json.set("failed", failed);
-            json.set("errant", errant.take());
+            json.set("failed_traces", traces.json());
+            errant.moveTo(json);
             json.set("retry", retry);
             json.set("rewind", context.takeRewinds());
             json.set("paused", context.paused());

@@ -11,6 +11,7 @@ import org.apache.kafka.connect.source.SourceRecord;
 /** Records of one or more polls, with their offsets: what the parent writes in one transaction. */
 final class SourceFrame {
     private static final int UNKNOWN = -1;
+    private static final long BYTES_OF_A_FAILURE = 1024;
 
     /** A record for commitRecord; without metadata if it was dropped, as Connect does it. */
     record Delivered(SourceRecord record, RecordMetadata metadata) {}
@@ -20,6 +21,7 @@ final class SourceFrame {
     private final int number;
     private final List<Delivered> delivered = new ArrayList<>();
     private final ArrayNode failed = Json.array();
+    private final Traces traces = new Traces();
     private int dropped;
     private String mark;
     private boolean continues;
@@ -36,12 +38,17 @@ final class SourceFrame {
         writer.add(message);
     }
 
+    /** About how large the frame is, with its descriptions of failed records. */
+    long bytes() {
+        return writer.bytes() + failed.size() * BYTES_OF_A_FAILURE;
+    }
+
     void drop() {
         dropped++;
     }
 
     void fail(RecordFailure failure, String where) {
-        failed.add(Failures.record(failure, where));
+        failed.add(Failures.record(failure, where, traces));
     }
 
     /** Keeps a record until the parent has stored it; partition and offset are known to the parent only. */
@@ -78,6 +85,7 @@ final class SourceFrame {
         json.set("offsets", offsets.json());
         json.put("mark", mark).put("dropped", dropped).put("continues", continues);
         json.set("failed", failed);
+        json.set("failed_traces", traces.json());
         return json;
     }
 }

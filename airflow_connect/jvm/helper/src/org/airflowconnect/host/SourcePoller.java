@@ -172,7 +172,7 @@ final class SourcePoller implements Runnable {
         if (isEmpty) {
             emitIfFilled();
             countEmptyPoll();
-        } else if (wasCut || frame.writer.rows() >= limits.rows || frame.writer.bytes() >= limits.bytes) {
+        } else if (wasCut || frame.writer.rows() >= limits.rows || frame.bytes() >= limits.bytes) {
             emitIfFilled();
         }
     }
@@ -209,10 +209,10 @@ final class SourcePoller implements Runnable {
 
     private void addBatch(List<SourceRecord> batch) throws Exception {
         rowsOfBatch = 0;
-        bytesBeforeBatch = frame.writer.bytes();
+        bytesBeforeBatch = frame.bytes();
         wasCut = false;
         for (SourceRecord record : batch) {
-            if (rowsOfBatch >= limits.rows || frame.writer.bytes() - bytesBeforeBatch >= limits.bytes) {
+            if (rowsOfBatch >= limits.rows || frame.bytes() - bytesBeforeBatch >= limits.bytes) {
                 cut();
             }
             addRecord(record);
