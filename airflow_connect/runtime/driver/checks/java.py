@@ -14,10 +14,10 @@ from airflow_connect.api.config.references import ResolvedReferences, ResolvedTe
 from airflow_connect.config.keys.sink import sink_keys
 from airflow_connect.config.keys.source import source_keys
 from airflow_connect.config_providers.resolving import look_up
+from airflow_connect.connectors.java.hosts import HostSettings, java_config
 from airflow_connect.counting import names
 from airflow_connect.errors import ConfigError, JavaBlockedError, JavaPluginError
 from airflow_connect.jvm.discovery.java_plugin import JavaPlugin, registered
-from airflow_connect.jvm.host import PluginHost
 from airflow_connect.runtime.driver.checks.findings import Finding, of_error, remark
 from airflow_connect.runtime.spec import RunSpec
 
@@ -81,9 +81,9 @@ def java_infos(plugin: JavaPlugin, connector: Mapping[str, Any]) -> Infos:
         ConnectError: no JVM can be started.
     """
     config = {key: str(value) for key, value in connector.items() if value is not None}
-    config["connector.class"] = plugin.class_name
-    with PluginHost.start(plugin.folders_for(connector), is_driver=True) as host:
-        infos: Infos = host.call("validate", timeout_s=VALIDATE_TIMEOUT_S, config=config).result
+    with HostSettings.of(plugin, config, is_driver=True).start() as host:
+        given = java_config(config, plugin.class_name)
+        infos: Infos = host.call("validate", timeout_s=VALIDATE_TIMEOUT_S, config=given).result
     return infos
 
 
