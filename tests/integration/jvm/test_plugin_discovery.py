@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,13 @@ from airflow_connect.control.herder.refusals import RefusedError
 from airflow_connect.control.herder.validation import refuse_invalid, validated
 from airflow_connect.control.rest.models import ConfigInfos, ConfigKeyInfo, PluginInfo
 from airflow_connect.errors import ConfigError
+from airflow_connect.jvm import host_jars
 from airflow_connect.jvm.discovery.catalogue import Catalogue
+from airflow_connect.jvm.discovery.class_files import read_header
 from airflow_connect.jvm.discovery.registry import registered, use_plugin_path
+from airflow_connect.jvm.discovery.runtime_types import INTERFACES, SUBTYPES
 from airflow_connect.jvm.host import PluginHost
+from airflow_connect.jvm.jars import locked_jars
 from airflow_connect.runtime.driver.checks.java import java_answer
 from airflow_connect.runtime.spec import RunSpec
 from tests.support.command_line import run_command
@@ -72,6 +77,24 @@ def test_the_scan_finds_what_kafka_connects_own_scan_finds(tmp_path: Path, lock:
     assert found - {CLOUD_EVENTS} == {(kind, name) for kind, name, _ in RECORDED[lock]}
     assert (CLOUD_EVENTS in found) == lock.startswith("debezium")
     assert catalogue.warnings == ()
+
+
+def test_the_table_of_kafkas_own_classes_is_complete() -> None:
+    """What a plugin may extend without having it in its folder."""
+    headers = {}
+    for path in locked_jars.fetch_jars(host_jars.LOCK):
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                if name.startswith("org/apache/kafka/") and name.endswith(".class"):
+                    header = read_header(archive.read(name))
+                    headers[header.name] = header
+
+    def kinds(name: str) -> set[str]:
+        above = headers[name].super_types if name in headers else ()
+        return {INTERFACES[name]} if name in INTERFACES else {kind for parent in above for kind in kinds(parent)}
+
+    found = {name: tuple(sorted(kinds(name))) for name in headers if name not in INTERFACES and kinds(name)}
+    assert {name: tuple(sorted(of)) for name, of in SUBTYPES.items()} == found
 
 
 def test_rest_lists_java_plugins_with_their_versions_and_asks_java_once(
