@@ -15,10 +15,10 @@ from airflow_connect.connectors.java.hosts import (
     TASK,
     TASK_CLASS,
     TASK_ID,
-    call_timeout_s,
     close_host,
     java_config,
 )
+from airflow_connect.connectors.java.keys import JavaKeys
 from airflow_connect.counting import plural
 from airflow_connect.errors import ConfigError, TaskFailedError
 
@@ -65,7 +65,9 @@ class JavaConnector(Connector):
         host = DRIVER_HOSTS.take(self.plugin, config)
         try:
             named = java_config(config, self.plugin.class_name)
-            answer = host.call(op, config=named, timeout_s=call_timeout_s(config), **members).result
+            answer = host.call(
+                op, config=named, timeout_s=JavaKeys.from_config(config).call_timeout_s, **members
+            ).result
         except BaseException:
             close_host(host)
             raise
@@ -82,7 +84,11 @@ class JavaConnector(Connector):
         config = java_config(self.config, self.plugin.class_name)
         self._check_by_java(config)
         plan = self.host().call(
-            "plan", config=config, max_tasks=max_tasks, offsets=offsets, timeout_s=call_timeout_s(self.config)
+            "plan",
+            config=config,
+            max_tasks=max_tasks,
+            offsets=offsets,
+            timeout_s=JavaKeys.from_config(self.config).call_timeout_s,
         )
         tasks = plan.result["tasks"]
         if len(tasks) > max_tasks:
@@ -105,7 +111,7 @@ class JavaConnector(Connector):
         """
         if self._host is None:
             return
-        found = self._host.call("watch", timeout_s=call_timeout_s(self.config)).result
+        found = self._host.call("watch", timeout_s=JavaKeys.from_config(self.config).call_timeout_s).result
         if found.get("raised"):
             raise TaskFailedError(
                 f"{self.plugin.class_name} has asked to fail: {found['raised']}.",
@@ -123,7 +129,11 @@ class JavaConnector(Connector):
 
     def _check_by_java(self, config: Mapping[str, str]) -> None:
         """Source: AbstractHerder.validateConnectorConfig; it may open connections, so it is called in runs only."""
-        found = self.host().call("validate", config=config, timeout_s=call_timeout_s(self.config)).result
+        found = (
+            self.host()
+            .call("validate", config=config, timeout_s=JavaKeys.from_config(self.config).call_timeout_s)
+            .result
+        )
         wrong = [info["value"] for info in found.get("configs", []) if info["value"].get("errors")]
         if wrong:
             lines = "; ".join(f"{value['name']}: {', '.join(value['errors'])}" for value in wrong)

@@ -135,11 +135,6 @@ class DriverHosts:
         close_host(host)
 
 
-def call_timeout_s(config: Mapping[str, str]) -> float:
-    """`airflow.java.block.timeout.ms`, in seconds."""
-    return JavaKeys.from_config(config).block_timeout_ms / 1000
-
-
 def close_host(host: PluginHost | None) -> list[Any]:
     """Stop the plugin and end its JVM; what goes wrong in that is logged.
 

@@ -46,6 +46,11 @@ class JavaKeys(TypedConfig):
     )
     # fmt: on
 
+    @property
+    def call_timeout_s(self) -> float:
+        """`airflow.java.block.timeout.ms`, in seconds."""
+        return self.block_timeout_ms / 1000
+
 
 class JavaSourceKeys(JavaKeys):
     """Those of sources: when a run is complete."""

@@ -18,7 +18,6 @@ from airflow_connect.connectors.java.hosts import (
     TASK,
     TASK_CLASS,
     TASK_ID,
-    call_timeout_s,
     close_host,
     java_config,
     start_host,
@@ -195,7 +194,7 @@ class JavaSinkTask(SinkTask):
     def _call(self, op: str, body: Any = None, **members: Any) -> Reply:
         """Call the host, follow what the plugin has asked of its context, and keep the records that it reports."""
         assert self._host is not None
-        reply = self._host.call(op, body, timeout_s=call_timeout_s(self._config), **members)
+        reply = self._host.call(op, body, timeout_s=self._typed.call_timeout_s, **members)
         found = reply.result
         for topic, partition, offset in found.get("rewind") or ():
             self.context.offset(TopicPartition(topic, partition), offset)

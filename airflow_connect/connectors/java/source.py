@@ -27,7 +27,6 @@ from airflow_connect.connectors.java.hosts import (
     TASK,
     TASK_CLASS,
     TASK_ID,
-    call_timeout_s,
     close_host,
     java_config,
     offsets_json,
@@ -141,7 +140,7 @@ class JavaSourceTask(SourceTask):
             max_rows=FRAME_ROWS,
             max_bytes=FRAME_BYTES,
             stop_on_error=config.get("errors.tolerance", "none") != "all",
-            timeout_s=call_timeout_s(config),
+            timeout_s=self._typed.call_timeout_s,
         )
 
     def poll_columns(self) -> SourceColumns | None:
@@ -179,7 +178,7 @@ class JavaSourceTask(SourceTask):
         """Tell the Java task what is committed."""
         if self._host is None or not self._returned:
             return
-        answer = self._host.call("ack", frame=self._returned, timeout_s=call_timeout_s(self._config))
+        answer = self._host.call("ack", frame=self._returned, timeout_s=self._typed.call_timeout_s)
         for warning in answer.result.get("warnings", ()):
             self.context.note(f"{self.plugin.class_name} failed when it was told what is committed: {warning}.")
 
@@ -191,7 +190,7 @@ class JavaSourceTask(SourceTask):
     def _next_frame(self) -> bool:
         """Ask the host for the next frame; False: there is none now."""
         assert self._host is not None
-        reply = self._host.call("next", wait_ms=_WAIT_MS, timeout_s=call_timeout_s(self._config) + _WAIT_MS / 1000)
+        reply = self._host.call("next", wait_ms=_WAIT_MS, timeout_s=self._typed.call_timeout_s + _WAIT_MS / 1000)
         if "frame" not in reply.result:
             self._is_over = self._rule.is_over(reply.result, time.monotonic())
             return False

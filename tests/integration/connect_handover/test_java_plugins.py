@@ -5,11 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from confluent_kafka import Message
 
+from airflow_connect.control.client.over_kafka import KafkaConnectors
+from airflow_connect.control.client.rest import ConnectRest
+from airflow_connect.control.migration.judging import judge
+from airflow_connect.control.migration.moving import move
 from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.kafka.state import compacted_topics
+from airflow_connect.runtime.config_files import read_worker_file
 from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.testing.runs import run_here
 from airflow_connect.testing.topics import Topics
@@ -144,3 +150,27 @@ def test_dead_letters_are_those_of_a_worker(
 
 def headers_of(message: Message) -> list[tuple[str, Any]]:
     return [header for header in message.headers() or [] if header[0] != LEFT_OUT]
+
+
+def test_migrated_connector_goes_on_with_the_same_java_class(java_source: Shared, tmp_path: Path) -> None:
+    java_source.append("one")
+    java_source.config.pop("airflow.java.prefer")
+    java_source.let_worker_copy(["one"])
+    file = tmp_path / "worker.properties"
+    own = {f"{kind}.storage.topic": f"{java_source.topic}-{kind}" for kind in ("config", "status")}
+    own |= {"status.storage.replication.factor": "1", "group.id": f"{java_source.topic}-ours"}
+    settings = {**java_source.ours, **own}
+    file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    ours = KafkaConnectors(read_worker_file(file))
+    with httpx.Client() as client:
+        cluster = ConnectRest([java_source.worker.url], client)
+        (judged,) = judge(cluster, ours, [java_source.name], {"airflow.java.prefer": "true"})
+        assert judged.can_move, judged.findings
+        ours.open()
+        move(cluster, ours, judged, str)
+    java_source.append("two")
+    report, _ = run_here(ours.spec(java_source.name))
+
+    assert (report.status, report.records) == ("done", 1), report.error
+    assert java_source.lines() == ["one", "two"]
+    assert any("is the Java class" in note for note in report.notes)
