@@ -363,6 +363,10 @@ class SinkConnector(Connector):
         """
         return StateAfter(run.planned.kept)
 
+    def deletes_by_null(self) -> bool:
+        """Whether a record without value deletes what was written of its key: Kafka may remove it before it is read."""
+        return False
+
     def splitting(self) -> Splitting:
         """Whether several tasks may copy one partition at the same time. By default they may not.
 

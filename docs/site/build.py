@@ -69,6 +69,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "converters",
         "transformations",
         "config-providers",
+        "java-plugins",
         "compatibility",
     ),
     "Airflow": (

@@ -40,6 +40,7 @@ NOT_OURS = {
     # Brokers and topics.
     "offsets.retention.minutes",
     "retention.ms",
+    "delete.retention.ms",
     "cleanup.policy",
     "max.message.bytes",
     "message.timestamp.after.max.ms",
@@ -73,7 +74,7 @@ NOT_OURS = {
     "connect.default",
     "connect.type",
     "tool.importlinter",
-    "plugin.path",
+    "org.apache.kafka.connect.runtime",
     # Settings of config providers, of a converter.
     "allowed.paths",
     "allowlist.pattern",

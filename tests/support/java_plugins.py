@@ -34,6 +34,7 @@ def forget_java_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process know no Java plugin until the end of the test."""
     monkeypatch.setattr(plugins, "_added", {})
     monkeypatch.setattr(plugins, "_searched", {})
+    plugins._additions[0] += 1
     monkeypatch.setattr(registry, "_catalogues", {})
     monkeypatch.setattr(java_plugin, "_by_class", {})
 

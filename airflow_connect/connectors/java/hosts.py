@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.java.keys import JavaKeys
-from airflow_connect.errors import ConnectError
 
 if TYPE_CHECKING:
     from airflow_connect.jvm.discovery.java_plugin import JavaPlugin
@@ -141,22 +140,18 @@ def call_timeout_s(config: Mapping[str, str]) -> float:
     return JavaKeys.from_config(config).block_timeout_ms / 1000
 
 
-def close_host(host: PluginHost | None) -> list[str]:
-    """Stop the plugin and end its JVM; what went wrong in that is logged, and returned."""
+def close_host(host: PluginHost | None) -> list[Any]:
+    """Stop the plugin and end its JVM; what goes wrong in that is logged.
+
+    Returns:
+        Records that the plugin has reported as errant meanwhile, as the host tells them.
+    """
     if host is None:
         return []
-    try:
-        warnings = host.close()
-    except ConnectError as error:
-        warnings = [str(error)]
-    for warning in warnings:
+    closing = host.close()
+    for warning in closing.warnings:
         log.warning("%s", warning)
-    return warnings
-
-
-def note_of(warning: str) -> str:
-    """A warning as a complete sentence."""
-    return warning if warning.endswith((".", "!", "?")) else f"{warning}."
+    return closing.errant
 
 
 def offsets_json(offsets: Any) -> list[list[Any]]:

@@ -176,9 +176,14 @@ class JavaSinkTask(SinkTask):
             self._call("put", rows=0)
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
-        """Stop the Java task and end its host."""
+        """Stop the Java task and end its host.
+
+        Raises:
+            FatalDataError: it has reported a record only now, after it had confirmed all of them.
+        """
         host, self._host = self._host, None
-        close_host(host)
+        for topic, partition, offset, error in close_host(host):
+            raise self._too_late(TopicPartition(topic, partition), offset, failure_of(error))
 
     def stop(self) -> None:
         """End the host, if `close` was not called."""
@@ -216,7 +221,7 @@ class JavaSinkTask(SinkTask):
         encoded = encode(frame)
         reply = self._call("put", encoded.body, **encoded.members)
         retry = Retry(Backoff(0.3, longest_s=10.0), within_s=self._retry_s)
-        dropped, failed = [reply.body], list(reply.result["failed"])
+        dropped, failed = [_dropped_rows(reply)], list(reply.result["failed"])
         while reply.result.get("retry"):
             asked = reply.result["retry"]
             if not retry.pause():
@@ -227,13 +232,13 @@ class JavaSinkTask(SinkTask):
                 )
             time.sleep(max(0, asked.get("after_ms") or 0) / 1000)
             reply = self._call("put", again=True)
-            dropped.append(reply.body)
+            dropped.append(_dropped_rows(reply))
             failed += reply.result["failed"]
         for row, error in failed:
             self._failed.append((*kept.place(row), failure_of(error)))
         for tp, last in kept.ends():
             self._last[tp] = max(last, self._last.get(tp, -1))
-        return np.concatenate([np.frombuffer(part or b"", np.int32) for part in dropped])
+        return np.concatenate(dropped)
 
     @property
     def _retry_s(self) -> float:
@@ -294,9 +299,20 @@ class JavaSinkTask(SinkTask):
             record = kept.find(tp, offset)
             if record is not None:
                 return record
-        raise FatalDataError(
+        raise self._too_late(tp, offset, failure)
+
+    def _too_late(self, tp: TopicPartition, offset: int, failure: RecordFailedError) -> FatalDataError:
+        return FatalDataError(
             f"{self.plugin.class_name} has reported the record at {tp.topic}-{tp.partition}@{offset} too late, or it"
             f" is not one that this task has passed to it: {failure.message}",
             code="java.late_report",
-            suggestion=f"Nothing was committed. A plugin must report a record before it has got {KEPT_RECORDS:,} more.",
+            suggestion="Nothing was committed. A plugin must report a record before it confirms it, and before it has"
+            f" got {KEPT_RECORDS:,} more.",
         )
+
+
+def _dropped_rows(reply: Reply) -> NDArray[np.int32]:
+    """The body of the answer, which is filled up to a multiple of eight bytes."""
+    import numpy as np
+
+    return np.frombuffer(reply.body or b"", np.int32)[: reply.result["dropped"]]

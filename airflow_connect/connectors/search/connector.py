@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from airflow_connect.api.cluster_facts import TopicChange
 from airflow_connect.api.sink import Delivery, SinkConnector
 from airflow_connect.api.sink_state import StateAfter
-from airflow_connect.connectors.search import filled, indices
+from airflow_connect.connectors.search import filled, indices, keys
 from airflow_connect.connectors.search.changes import change_note
 from airflow_connect.connectors.search.client import SearchClient
 from airflow_connect.connectors.search.config import DocumentConfig, SearchSinkConfig
@@ -53,6 +53,10 @@ class ElasticsearchSinkConnector(SinkConnector):
         """That the order of the records of a key, or the ids of documents, may not be what they were."""
         documents = SearchSinkConfig.from_config(self.config)
         return tuple(note for change in changes if (note := change_note(change, documents)))
+
+    def deletes_by_null(self) -> bool:
+        """With `behavior.on.null.values=delete`."""
+        return SearchSinkConfig.from_config(self.config).on_null == keys.DELETE
 
     def alter_offsets(
         self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None], topic_ids: Mapping[str, str]

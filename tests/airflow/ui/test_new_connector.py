@@ -105,9 +105,9 @@ def test_entry_points_have_cards_and_one_that_cannot_be_loaded_says_why(monkeypa
     names = {"good": "airflow_connect.connectors.files.local.connector:LocalSinkConnector", "gone": "no_such.module:C"}
     monkeypatch.setattr(plugins, "_registered", lambda kind: names)
     monkeypatch.setattr(plugins, "entry_point_names", lambda kind: sorted(names))
-    gallery.cards.cache_clear()
+    gallery._python_cards.cache_clear()
     found = {card.connector_class: card for card in gallery.cards()}
-    gallery.cards.cache_clear()
+    gallery._python_cards.cache_clear()
     assert (found["good"].kind, found["good"].guarantee, found["good"].problem) == ("sink", "Exactly once", "")
     assert "cannot be loaded from no_such.module:C" in found["gone"].problem
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
-from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.kafka.state import compacted_topics
 from airflow_connect.runtime.spec import RunSpec

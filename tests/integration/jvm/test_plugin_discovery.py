@@ -114,7 +114,7 @@ def test_validate_asks_the_java_class_and_merges_its_answer_with_the_keys_of_eve
     assert {name for name, entry in by_name.items() if entry["value"]["errors"]} == {"tasks.max"}
     assert infos["error_count"] == sum(len(entry["value"]["errors"]) for entry in infos["configs"])
     assert "airflow.java.heap.mb" in by_name
-    with pytest.raises(RefusedError, match="tasks.max"):
+    with pytest.raises(RefusedError, match=r"tasks\.max"):
         refuse_invalid(config, worker, asks_java=True)
     refuse_invalid({**config, "tasks.max": "2"}, worker, asks_java=True)
 

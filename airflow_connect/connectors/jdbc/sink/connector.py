@@ -139,6 +139,10 @@ class JdbcSinkConnector(SinkConnector):
             if not is_recreated
         )
 
+    def deletes_by_null(self) -> bool:
+        """With `delete.enabled`."""
+        return JdbcSinkConfig.from_config(self.config).deletes
+
     def alter_offsets(
         self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None], topic_ids: Mapping[str, str]
     ) -> bool:

@@ -42,7 +42,7 @@ from airflow_connect.connectors.jdbc.source.read.reading import Reading
 from airflow_connect.connectors.jdbc.source.read.set_back import check_clock, check_unfinished
 from airflow_connect.connectors.jdbc.source.read.snapshot import ExportedSnapshot
 from airflow_connect.connectors.jdbc.source.read.time_limit import time_limit
-from airflow_connect.connectors.jdbc.source.read.unseen import note_open_writers, note_policies
+from airflow_connect.connectors.jdbc.source.read.unseen import note_late_rows, note_policies
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys
@@ -244,7 +244,7 @@ class JdbcSourceConnector(SourceConnector):
             if reading.name == "postgresql":
                 for table in opaque:
                     note_policies(reading, table)
-                note_open_writers(reading, [item.table for item in items], opaque)
+                note_late_rows(reading, [item.table for item in items], opaque)
         except Exception as error:
             if not is_of_a_driver(error) or kind_of(error) not in _NOT_TOLD:
                 raise

@@ -14,6 +14,7 @@ from airflow_connect.api.config.references import ResolvedReferences, ResolvedTe
 from airflow_connect.config.keys.sink import sink_keys
 from airflow_connect.config.keys.source import source_keys
 from airflow_connect.config_providers.resolving import look_up
+from airflow_connect.counting import names
 from airflow_connect.errors import ConfigError, JavaBlockedError, JavaPluginError
 from airflow_connect.jvm.discovery.java_plugin import JavaPlugin, registered
 from airflow_connect.jvm.host import PluginHost
@@ -21,6 +22,9 @@ from airflow_connect.runtime.driver.checks.findings import of_error, remark
 from airflow_connect.runtime.spec import RunSpec
 
 VALIDATE_TIMEOUT_S = 60.0
+_RUNTIME = "org.apache.kafka.connect.runtime"
+_HARMLESS = frozenset((f"{_RUNTIME}.InternalSinkRecord", f"{_RUNTIME}.errors.ProcessingContext"))
+"""Classes that plugins look at if they are there."""
 Infos = dict[str, Any]
 """ConfigInfos of Kafka Connect's REST API."""
 
@@ -32,6 +36,20 @@ def java_connector(connector: Mapping[str, Any]) -> JavaPlugin | None:
     except ConfigError:
         return None
     return registered(reference.name) if reference.is_java else None
+
+
+def notes_on_class(connector: Mapping[str, Any]) -> tuple[str, ...]:
+    """Sentences for a plan: which of two classes of one name it is; what a Java class may expect and not find here."""
+    notes = plugins.note_on_choice(connector)
+    plugin = java_connector(connector)
+    if plugin is None:
+        return notes
+    uses = {name: used for name, found in plugin.runtime_uses.items() if (used := sorted({*found} - _HARMLESS))}
+    if uses:
+        which = names(f"{name} ({', '.join(used)})" for name, used in uses.items())
+        text = f"{plugin.class_name}: classes of its folder use Kafka Connect's worker itself, which does not run here:"
+        notes += (f"{text} {which}.",)
+    return notes
 
 
 def java_infos(plugin: JavaPlugin, connector: Mapping[str, Any]) -> Infos:

@@ -24,6 +24,7 @@ from airflow_connect.planning.limits import RunLimits
 from airflow_connect.planning.planner import Policy
 from airflow_connect.planning.splitting import SplitRules
 from airflow_connect.runtime.driver.checked_configuration import CheckedConfiguration
+from airflow_connect.runtime.driver.checks.java import notes_on_class
 from airflow_connect.runtime.driver.checks.sinks import refuse_unusable_sink
 from airflow_connect.runtime.driver.checks.splitting import why_not_split
 from airflow_connect.runtime.driver.sink.started_sink import StartedSink
@@ -126,7 +127,7 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
     def sink_notes(self) -> tuple[str, ...]:
         """Which of two classes it is, and what the connector says about this configuration."""
         raw = self.resolved.connector.raw
-        return (*plugins.note_on_choice(raw), *self.connector_class.notes_on_config(raw))
+        return (*notes_on_class(raw), *self.connector_class.notes_on_config(raw))
 
     @property
     def policy(self) -> Policy:

@@ -44,6 +44,7 @@ from airflow_connect.runtime.driver.sink.bounds import bounds_of, remembered
 from airflow_connect.runtime.driver.sink.changed_topics import changed_topics
 from airflow_connect.runtime.driver.sink.dead_letters import Letters, letters_of
 from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
+from airflow_connect.runtime.driver.sink.lost_deletions import lost_deletions
 from airflow_connect.runtime.driver.sink.lost_files import LostFiles
 from airflow_connect.runtime.driver.sink.run_documents import (
     RunDocuments,
@@ -147,6 +148,9 @@ class SinkRun(RunInProgress):
             self._warn(all_left)
         if stopped := stopped_by_dead_letters(plan, reports):
             plan = self._noting(plan, (stopped,))
+        plan = self._noting(
+            plan, lost_deletions(self._config, kafka.admin, planned, state.connector.committed, reports)
+        )
         manifest = self._manifest(plan, positions, documents, reports)
         self._letters(kafka, manifest, is_published=False)  # The commit must not be refused because of them.
         return self._publish_and_commit(kafka, state, plan, manifest, reports)

@@ -140,6 +140,11 @@ class StartedSink(Started):
             return False
         return self._guarded("uses_current", lambda: bool(self._class.uses_current(key, staged)))
 
+    @property
+    def deletes_by_null(self) -> bool:
+        """Whether tombstones delete what the sink has written."""
+        return self._overrides("deletes_by_null") and self.call("deletes_by_null", lambda c: bool(c.deletes_by_null()))
+
     def splitting(self) -> Splitting:
         """Whether several tasks may copy one partition."""
         if not self._overrides("splitting"):

@@ -65,8 +65,10 @@ def test_a_python_class_of_the_same_name_wins_unless_the_connector_prefers_java(
     config = {"connector.class": JDBC}
     assert not plugins.resolve_connector(config).is_java
     assert plugins.note_on_choice(config) == (
-        f"{JDBC} is the connector of this package. plugin.path has a Java class of this name, {JDBC}:"
-        " airflow.java.prefer=true takes that one.",
+        (
+            f"{JDBC} is the connector of this package. plugin.path has a Java class of this name, {JDBC}:"
+            " airflow.java.prefer=true takes that one."
+        ),
     )
     java = {**config, "airflow.java.prefer": "TRUE"}
     assert plugins.resolve_connector(java).is_java

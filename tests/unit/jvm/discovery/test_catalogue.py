@@ -107,7 +107,7 @@ def test_a_cache_that_cannot_be_written_is_an_error_that_says_what_to_do(
     plugin: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache.write_text("a file")
-    with pytest.raises(ConfigError, match="The plugins of plugin.path cannot be prepared: .*File exists") as caught:
+    with pytest.raises(ConfigError, match=r"The plugins of plugin.path cannot be prepared: .*File exists") as caught:
         Catalogue.of(str(plugin.parent))
     assert caught.value.code == "java.plugin_path"
     assert "AIRFLOW_CONNECT_CACHE" in caught.value.suggestion

@@ -34,10 +34,14 @@ def test_what_is_missing_or_in_the_wrong_place_is_named(tmp_path: Path) -> None:
     assert path.locations == ()
     assert path.warnings == (
         f"plugin.path names {tmp_path}/missing, which does not exist on this machine; nothing is read from there.",
-        f"plugin.path names {tmp_path}/a.txt, which is neither a folder nor a jar. Name the folder that holds the"
-        " folders of the plugins.",
-        f"Loose.class lies directly in {tmp_path}/path of plugin.path, where classes are not read. Put classes into a"
-        " folder of their own, with the folders of their packages, or into a jar.",
+        (
+            f"plugin.path names {tmp_path}/a.txt, which is neither a folder nor a jar. Name the folder that holds the"
+            " folders of the plugins."
+        ),
+        (
+            f"Loose.class lies directly in {tmp_path}/path of plugin.path, where classes are not read. Put classes into"
+            " a folder of their own, with the folders of their packages, or into a jar."
+        ),
     )
 
 
@@ -70,9 +74,11 @@ def test_the_folder_of_one_plugin_given_by_mistake_is_recognised(tmp_path: Path)
     for name in ("gson", "guava", "slf4j"):
         jar(plugin / f"{name}.jar", [class_file(f"{name}/Main")])
     assert Catalogue.of(str(plugin)).warnings == (
-        f"plugin.path names {plugin}, which looks like the folder of one plugin: acme.jar cannot use gson.jar,"
-        " guava.jar and 1 more beside it, because each jar directly in an entry of plugin.path is a plugin by itself."
-        f" Name the folder above it: {tmp_path}/plugins.",
+        (
+            f"plugin.path names {plugin}, which looks like the folder of one plugin: acme.jar cannot use gson.jar,"
+            " guava.jar and 1 more beside it, because each jar directly in an entry of plugin.path is a plugin by"
+            f" itself. Name the folder above it: {tmp_path}/plugins."
+        ),
     )
     assert Catalogue.of(str(tmp_path / "plugins")).warnings == ()
 

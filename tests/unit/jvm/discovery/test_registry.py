@@ -74,7 +74,7 @@ def test_one_connector_in_two_places_is_ambiguous_only_if_they_differ(tmp_path: 
     use_plugin_path(worker(tmp_path / "b"))
     assert registered("acme.Sink").location == str(tmp_path / "a" / "acme")
     use_plugin_path(worker(tmp_path / "c"))
-    with pytest.raises(ConfigError, match="acme.Sink is in several places, which differ") as caught:
+    with pytest.raises(ConfigError, match=r"acme\.Sink is in several places, which differ") as caught:
         registered("acme.Sink")
     assert str(tmp_path / "a" / "acme") in caught.value.message
     assert str(tmp_path / "c" / "acme") in caught.value.message
@@ -94,7 +94,7 @@ def test_a_host_gets_the_folders_of_the_chain_and_a_class_beside_the_connector_i
     assert sink.folders_for(chain) == sink.folders
     both = {**chain, "transforms.b.type": "Drop", "value.converter": "JsonConverter"}
     assert sink.folders_for(both) == (*sink.folders, *registered("smt.Drop").folders)
-    with pytest.raises(ConfigError, match="smt.Mask is in several places"):
+    with pytest.raises(ConfigError, match=r"smt\.Mask is in several places"):
         other.folders_for(chain)
 
 
@@ -107,5 +107,5 @@ def test_a_plugin_that_was_exchanged_is_read_again_in_the_same_process(tmp_path:
     use_plugin_path(worker(tmp_path / "a"))
     assert registered("acme.Sink").folders != before.folders
     assert registered("acme.New").known == registered("acme.Sink").known
-    with pytest.raises(ConfigError, match="acme.Old is in no plugin.path"):
+    with pytest.raises(ConfigError, match=r"acme\.Old is in no plugin.path"):
         registered("acme.Old")

@@ -140,7 +140,8 @@ def test_a_module_and_versions_of_a_multi_release_jar(tmp_path: Path) -> None:
 def test_broken_files_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
     plugin = tmp_path / "path" / "acme"
     jar(plugin / "a.jar", [class_file("acme/Sink", SINK)], {
-        "acme/Text.class": "this is no class file", "acme/Short.class": class_file("acme/Short")[:40], "acme/Empty.class": "",
+        "acme/Text.class": "this is no class file",
+        "acme/Short.class": class_file("acme/Short")[:40], "acme/Empty.class": "",
     })  # fmt: skip
     (plugin / "b.jar").write_bytes(b"PK\x03\x04 not a zip")
     jar(plugin / "c.zip", files={"acme/lib/inner.jar": (plugin / "a.jar").read_bytes()})
@@ -148,10 +149,14 @@ def test_broken_files_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
     assert [p.class_name for p in result.plugins] == ["acme.Sink"]
     assert result.warnings == (
         f"{plugin}/b.jar cannot be read: File is not a zip file.",
-        f"{plugin}/c.zip holds jars, for example acme/lib/inner.jar, and no classes. Jars inside an archive are not"
-        " read: unpack it into a folder of plugin.path.",
-        f"{plugin}/a.jar has 3 class files that cannot be read, for example acme/Text.class: it does not begin as a"
-        " class file.",
+        (
+            f"{plugin}/c.zip holds jars, for example acme/lib/inner.jar, and no classes. Jars inside an archive are not"
+            " read: unpack it into a folder of plugin.path."
+        ),
+        (
+            f"{plugin}/a.jar has 3 class files that cannot be read, for example acme/Text.class: it does not begin as a"
+            " class file."
+        ),
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.connectors.jdbc.source.read.criteria import Statement
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.values.local_times import SECOND_US
+from airflow_connect.counting import names as list_of
 from airflow_connect.counting import plural
 from airflow_connect.databases.connecting import is_of_a_driver
 from airflow_connect.databases.identifiers import TableId
@@ -40,6 +41,8 @@ from users who may not see it; a prepared transaction has no process."""
 _WRITES, _WILL_WRITE = "RowExclusiveLock", "RowShareLock"
 """The latter is that of SELECT FOR UPDATE: a row that is written afterwards takes its number then, but its time is that
 when its transaction began."""
+_SUBSCRIBED = "SELECT srrelid::text FROM pg_catalog.pg_subscription_rel WHERE srrelid::text = ANY(%(oids)s::text[])"
+_WITH_SUBSCRIPTIONS = (10,)
 _SHOWN = 5
 
 
@@ -91,8 +94,8 @@ def note_policies(reading: Reading, table: TableId | None) -> None:
         )
 
 
-def note_open_writers(reading: Reading, tables: Sequence[TableId | None], views: Sequence[TableId | None]) -> None:
-    """Name tables to which open transactions have written, or will: what they commit may come too late to be found.
+def note_late_rows(reading: Reading, tables: Sequence[TableId | None], views: Sequence[TableId | None]) -> None:
+    """Name tables whose rows may come too late to be found: by open transactions, and by logical replication.
 
     Args:
         reading: connected.
@@ -111,6 +114,14 @@ def note_open_writers(reading: Reading, tables: Sequence[TableId | None], views:
     named = {oid.partition(".")[2]: table.full_name for table, oid in behind.items()}
     for oid, root in reading.connection.exec_driver_sql(_WITH_CHILDREN, {"oids": list(named)}):
         named.setdefault(oid, named[root])
+    _note_writers(reading, named)
+    if config.uses_timestamps and not config.delay_ms and _version(reading) >= _WITH_SUBSCRIPTIONS:
+        _note_subscribed(reading, named)
+
+
+def _note_writers(reading: Reading, named: Mapping[str, str]) -> None:
+    """Tables to which open transactions have written, or will; `named`: oid -> name."""
+    config = reading.config
     writers: dict[str, set[Any]] = {}
     modes = [_WRITES, _WILL_WRITE] if config.uses_timestamps else [_WRITES]
     asked = {"oids": list(named), "modes": modes}
@@ -133,3 +144,17 @@ def note_open_writers(reading: Reading, tables: Sequence[TableId | None], views:
         f" {', '.join(shown[:_SHOWN])}{more}. A row that they"
         f" commit later at or below the offset of this run is not found. {wait}."
     )
+
+
+def _note_subscribed(reading: Reading, named: Mapping[str, str]) -> None:
+    found = {named[oid] for (oid,) in reading.connection.exec_driver_sql(_SUBSCRIBED, {"oids": list(named)})}
+    if found:
+        reading.note(
+            f"Logical replication (a subscription) fills {list_of(sorted(found), _SHOWN)}: rows come later than their"
+            " timestamps say. A row that comes after this run, with a time at or before its offset, is not found. Set"
+            " timestamp.delay.interval.ms to more than the replication may be behind, or timestamp.lookback.ms."
+        )
+
+
+def _version(reading: Reading) -> tuple[Any, ...]:
+    return reading.connection.dialect.server_version_info or ()

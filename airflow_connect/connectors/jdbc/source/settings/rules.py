@@ -96,10 +96,10 @@ def _limited(parsed: Mapping[str, Any]) -> Iterable[Problem]:
 
 def _has_limit(query: str) -> bool:
     """Whether a statement itself has a LIMIT, not only a subquery of it."""
-    outside = without_texts(query)
-    while outside != (inner := _INNERMOST.sub("\x00", outside)):
-        outside = inner
-    return _LIMIT.search(outside) is not None
+    words = without_texts(query)
+    while words != (inner := _INNERMOST.sub("\x00", words)):
+        words = inner
+    return _LIMIT.search(words) is not None
 
 
 def _columns(parsed: Mapping[str, Any]) -> Iterable[Problem]:

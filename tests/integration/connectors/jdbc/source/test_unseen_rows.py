@@ -70,6 +70,39 @@ def test_open_transactions_that_will_write_are_named_where_rows_have_the_time_of
         assert len(named(run.notes, "open transactions")) == count
 
 
+@pytest.mark.parametrize(
+    ("more", "count"),
+    [
+        (TIMESTAMP, 1),
+        ({**TIMESTAMP, **INCREMENTING, "mode": "timestamp+incrementing", "query": "SELECT * FROM seen"}, 1),
+        ({**TIMESTAMP, "timestamp.delay.interval.ms": "1000"}, 0),
+        ({**TIMESTAMP, "timestamp.lookback.ms": "1000"}, 0),
+        (INCREMENTING, 0),
+    ],
+    ids=["table", "query", "delay", "look-back", "numbers"],
+)
+def test_tables_that_logical_replication_fills_are_named(postgresql_database, unique_name, more, count):
+    """Rows have the times of another server, and come when this one has got them: they were missed without a word."""
+    database, name = postgresql_database, unique_name.replace("-", "_")
+    database.execute(ORDERS, "CREATE VIEW seen AS SELECT * FROM orders", "INSERT INTO orders VALUES (5, '2026-01-01')")
+    database.execute(
+        f"CREATE SUBSCRIPTION {name} CONNECTION 'host=nowhere' PUBLICATION p"
+        " WITH (connect = false, enabled = false, slot_name = NONE, create_slot = false)",
+        # What REFRESH PUBLICATION does, which needs the other server.
+        "SET LOCAL allow_system_table_mods = on",
+        "INSERT INTO pg_subscription_rel SELECT oid, 'orders'::regclass, 'r', NULL FROM pg_subscription"
+        f" WHERE subname = '{name}'",
+    )
+    try:
+        run = Copies({"connection.url": database.jdbc_url, "validate.non.null": "false", **more}).run()
+    finally:
+        database.execute(f"DROP SUBSCRIPTION {name}")
+    assert run.ids() == [5]
+    notes = named(run.notes, "Logical replication (a subscription) fills ")
+    assert len(notes) == count
+    assert all(".public.orders: rows come later than their timestamps say" in note for note in notes)
+
+
 @pytest.mark.parametrize("more", [{}, {"timestamp.lookback.ms": "86400000"}, {"timestamp.delay.interval.ms": "60000"}])
 def test_open_transactions_whose_rows_are_found_need_no_note(postgresql_database, more):
     database = postgresql_database
