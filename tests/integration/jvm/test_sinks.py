@@ -14,6 +14,7 @@ from tests.integration.jvm.hosting import configuration, frame_of
 pytestmark = pytest.mark.integration
 
 INT = "org.apache.kafka.connect.converters.IntegerConverter"
+NOTHING = {"errant": [], "rewind": [], "paused": [], "commit_requested": False}
 LOG_ERRORS = {"errors.log.enable": "true"}
 
 
@@ -40,7 +41,7 @@ def test_records_reach_the_task_as_a_worker_would_make_them(start_task, tmp_path
     frame = dataclasses.replace(frame_of([(b"k", b"v"), (None, b""), (b"", None)]), headers=headers, timestamp_type=1)
     assert put(host, frame) == outcome(3)
     assert put(host, frame_of([])) == outcome(0)
-    assert host.call("pre_commit", offsets=[["t", 0, 3]]).result == {"offsets": [["t", 0, 3]], "errant": []}
+    assert host.call("pre_commit", offsets=[["t", 0, 3]]).result == {"offsets": [["t", 0, 3]], **NOTHING}
     assert host.close().warnings == []
     assert (tmp_path / "out").read_text().splitlines() == [
         "open [t-0]",
@@ -89,17 +90,22 @@ def test_errant_records_have_no_reporter_without_a_place_for_them(start_task):
         put(host, numbered(3))
 
 
-def test_requests_of_a_task_are_told(start_task):
-    host = start_task("Sinks$Asks")
+def test_requests_of_a_task_are_told(start_host):
+    host = start_host()
+    config = configuration("Sinks$Asks")
+    task = {"config": config, "task": config, "task_class": "plugins.Sinks$Asks$AskTask", "task_id": 0}
+    started = host.call("sink", assignment=[["t", 0]], **task).result
+    assert started == {"errant": [], "rewind": [["t", 0, 17]], "paused": [["t", 0]], "commit_requested": False}
     asked = put(host, numbered(2))
     assert asked == outcome(2, rewind=[["t", 0, 4]], paused=[["t", 0]], commit_requested=True)
     assert put(host, frame_of([])) == outcome(0)
-    assert host.call("pre_commit", offsets=[["t", 0, 2]]).result == {"offsets": [], "errant": []}
+    assert host.call("pre_commit", offsets=[["t", 0, 2]]).result == {"offsets": [], **NOTHING}
 
 
 def test_plugin_that_keeps_its_own_offsets_says_so(start_task):
     host = start_task("Sinks$Asks", mode2="null")
-    assert host.call("pre_commit", offsets=[["t", 0, 2]]).result == {"offsets": None, "errant": []}
+    put(host, frame_of([]))  # resumes what was paused in open
+    assert host.call("pre_commit", offsets=[["t", 0, 2]]).result == {"offsets": None, **NOTHING}
 
 
 def test_failed_records_are_left_out_and_described_by_row(start_task):

@@ -265,6 +265,12 @@ public final class Sinks {
 
         public static final class AskTask extends BaseTask {
             @Override
+            public void open(Collection<TopicPartition> partitions) {
+                partitions.forEach(partition -> context.offset(partition, 17));
+                context.pause(partitions.toArray(new TopicPartition[0]));
+            }
+
+            @Override
             public void put(Collection<SinkRecord> records) {
                 TopicPartition first = context.assignment().iterator().next();
                 if (records.isEmpty()) {
