@@ -90,21 +90,23 @@ def test_errant_records_have_no_reporter_without_a_place_for_them(start_task):
         put(host, numbered(3))
 
 
-def test_requests_of_a_task_are_told(start_host):
-    host = start_host()
-    config = configuration("Sinks$Asks")
-    task = {"config": config, "task": config, "task_class": "plugins.Sinks$Asks$AskTask", "task_id": 0}
-    started = host.call("sink", assignment=[["t", 0]], **task).result
-    assert started == {"errant": [], "rewind": [["t", 0, 17]], "paused": [["t", 0]], "commit_requested": False}
+def test_requests_of_a_task_are_told(start_task):
+    host = start_task("Sinks$Asks")
     asked = put(host, numbered(2))
     assert asked == outcome(2, rewind=[["t", 0, 4]], paused=[["t", 0]], commit_requested=True)
     assert put(host, frame_of([])) == outcome(0)
     assert host.call("pre_commit", offsets=[["t", 0, 2]]).result == {"offsets": [], **NOTHING}
 
 
+def test_requests_of_a_task_that_is_being_opened_are_told(start_host):
+    config = configuration("Sinks$AsksInOpen")
+    task = {"config": config, "task": config, "task_class": "plugins.Sinks$AsksInOpen$AskTask", "task_id": 0}
+    started = start_host().call("sink", assignment=[["t", 0]], **task).result
+    assert started == {**NOTHING, "rewind": [["t", 0, 17]], "paused": [["t", 0]]}
+
+
 def test_plugin_that_keeps_its_own_offsets_says_so(start_task):
     host = start_task("Sinks$Asks", mode2="null")
-    put(host, frame_of([]))  # resumes what was paused in open
     assert host.call("pre_commit", offsets=[["t", 0, 2]]).result == {"offsets": None, **NOTHING}
 
 

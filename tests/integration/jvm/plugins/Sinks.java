@@ -256,8 +256,8 @@ public final class Sinks {
         }
     }
 
-    /** Uses everything that a context has. */
-    public static final class Asks extends BaseSink {
+    /** Begins at an offset of its own. */
+    public static final class AsksInOpen extends BaseSink {
         @Override
         public Class<? extends Task> taskClass() {
             return AskTask.class;
@@ -269,7 +269,17 @@ public final class Sinks {
                 partitions.forEach(partition -> context.offset(partition, 17));
                 context.pause(partitions.toArray(new TopicPartition[0]));
             }
+        }
+    }
 
+    /** Uses everything that a context has. */
+    public static final class Asks extends BaseSink {
+        @Override
+        public Class<? extends Task> taskClass() {
+            return AskTask.class;
+        }
+
+        public static final class AskTask extends BaseTask {
             @Override
             public void put(Collection<SinkRecord> records) {
                 TopicPartition first = context.assignment().iterator().next();
