@@ -2,44 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-
-from airflow_connect.errors import DataError
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from airflow_connect.api.record import SinkRecord
-
-
-class ForeignException(NamedTuple):
-    """An exception that is not Python's.
-
-    Attributes:
-        name: of its class.
-        message: of it; "" if it has none.
-        stacktrace: of it and of its causes.
-    """
-
-    name: str
-    message: str
-    stacktrace: str
-
-
-class RecordFailedError(DataError):
-    """A record failed in a stage that the connector's plugin runs itself (`Connector.runs_chain`).
-
-    Attributes:
-        stage, stage_class: Connect's name of the stage, and the class that failed.
-        exception: what it has thrown, for the headers of a dead letter.
-    """
-
-    def __init__(self, message: str, code: str, stage: str, stage_class: str, exception: ForeignException) -> None:
-        """`message`: a complete sentence, without the place of the record."""
-        super().__init__(message, code=code)
-        self.stage, self.stage_class, self.exception = stage, stage_class, exception
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Rebuild from all parts."""
-        return type(self), (self.message, self.code, self.stage, self.stage_class, self.exception)
 
 
 class ErrantRecordReporter(Protocol):

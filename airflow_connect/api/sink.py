@@ -19,9 +19,6 @@ from airflow_connect.api.sink_state import PlannedState, StateAfter
 from airflow_connect.api.staging import LeftOver, Outcome
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from airflow_connect.api.cluster_facts import ClusterFacts, TopicChange
     from airflow_connect.api.columns import RecordColumns
     from airflow_connect.api.errant import ErrantRecordReporter
@@ -217,17 +214,6 @@ class ColumnarSinkTask(Protocol):
             True; or False, with nothing written, if the records must be put one by one: the sink cannot write them in
             columns, or one of them must go to the errant record reporter.
         """
-
-
-@runtime_checkable
-class ChainSinkTask(Protocol):
-    """Methods of a columnar sink task that runs converters and transformations itself (`Connector.runs_chain`)."""
-
-    def take_dropped(self) -> NDArray[np.int64]:
-        """Ascending offsets of the records of the last `put_columns` that a transformation has dropped."""
-
-    def report_failed(self) -> None:
-        """Report records that failed to the errant record reporter. Called after `put_columns`, once they count."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from airflow_connect.api.connector import Connector, ConnectorContext, Task
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from airflow_connect.api.errant import RecordFailedError
     from airflow_connect.api.offsets import TopicPartition
+    from airflow_connect.api.own_chain import RecordFailedError
     from airflow_connect.api.record import SourceRecord
     from airflow_connect.api.schema import Schema
     from airflow_connect.errors import ConnectError

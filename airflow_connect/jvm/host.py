@@ -11,7 +11,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -49,19 +48,6 @@ _THREADS = ("connect-request", "connect-poll")
 """Names of the threads that call a plugin: `Main.java`, `SourcePoller.java`."""
 
 
-@dataclass(frozen=True)
-class Closing:
-    """What `PluginHost.close` has to tell.
-
-    Attributes:
-        warnings: what went wrong while the plugin was stopped, as Connect would log it.
-        errant: records that the task of a sink reported at the very end, as `put` returns them.
-    """
-
-    warnings: list[str]
-    errant: list[list[Any]]
-
-
 class PluginHost:
     """A running plugin host; a context manager. Not for several threads at once."""
 
@@ -75,6 +61,7 @@ class PluginHost:
         self._secrets: set[str] = set()
         self._exit_code: int | None = None
         self.hello: dict[str, Any] = {}
+        self.late_reports: list[Any] = []
 
     @classmethod
     def start(
@@ -179,8 +166,10 @@ class PluginHost:
             fill_in(result)
         return Reply(result if isinstance(result, dict) else {"value": result}, reply.body)
 
-    def close(self, call_timeout_s: float = CALL_TIMEOUT_S) -> Closing:
-        """Stop task and connector, and end the JVM.
+    def close(self, call_timeout_s: float = CALL_TIMEOUT_S) -> list[str]:
+        """Stop task and connector, and end the JVM; return what went wrong in that, as Connect would log it.
+
+        Records that a sink task reports as errant now are part of it, and in `late_reports`.
 
         Idempotent, and never an error: what a run has copied does not depend on how a plugin stops.
 
@@ -188,20 +177,20 @@ class PluginHost:
             call_timeout_s: how long each call of the plugin may take.
         """
         if self._exit_code is not None:
-            return Closing([], [])
+            return []
         warnings: list[str] = []
-        errant: list[list[Any]] = []
         try:
             is_archiving = self._archive.is_writing
             timeout_s = 4 * call_timeout_s + EXIT_TIMEOUT_S
             call_ms = int(call_timeout_s * 1000)
             closed = self.call("close", timeout_s=timeout_s, orderly=is_archiving, call_ms=call_ms)
-            warnings, errant = closed.result["warnings"], closed.result.get("errant", [])
+            self.late_reports = closed.result.get("errant", [])
+            warnings = [*closed.result["warnings"], *map(_late_report, self.late_reports)]
             self._end(ARCHIVE_TIMEOUT_S if is_archiving else EXIT_TIMEOUT_S)
         except ConnectError as error:
             warnings.append(error.message)
             self._end(0)
-        return Closing([self._hide(warning) for warning in warnings], errant)
+        return [self._hide(warning) for warning in warnings]
 
     def __enter__(self) -> Self:
         return self
@@ -338,6 +327,12 @@ def _not_started(process: HostProcess, java: Java) -> ConnectError:
         f"The JVM for Java plugins did not start ({java.home}, exit code {code}). {_quoted(lines)}",
         suggestion="Check airflow.java.options and the memory of the machine.",
     )
+
+
+def _late_report(errant: list[Any]) -> str:
+    topic, partition, offset, error = errant
+    causes = "; caused by ".join(error["chain"])
+    return f"the record {topic}-{partition}@{offset} was reported as errant when the task was stopped: {causes}"
 
 
 def _signal_name(number: int) -> str:

@@ -18,6 +18,7 @@ from airflow_connect.airflow.rendering import ConfigurationTemplates
 from airflow_connect.api.config.references import ResolvedReferences
 from airflow_connect.config.resolved.loading import secret_names
 from airflow_connect.errors import ConnectError, FencedError
+from airflow_connect.jvm.discovery.registry import use_plugin_path
 from airflow_connect.runtime.reporting.presentation import error_lines
 from airflow_connect.runtime.reporting.redaction import Redactor, secret_values, shown_config
 
@@ -113,6 +114,7 @@ class ConnectorTask(ConfigurationTemplates, BaseOperator):
         try:
             arguments = self.arguments()
             parts = {"connector": arguments.connector_with_database().config, "worker": arguments.worker_config()}
+            use_plugin_path(parts["worker"])  # Which keys of a Java class are secrets is known once it is found.
         except ConnectError:
             return None
         names = secret_names(parts["connector"])

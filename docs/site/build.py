@@ -70,6 +70,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "transformations",
         "config-providers",
         "java-plugins",
+        "java-plugins.reference",
         "compatibility",
     ),
     "Airflow": (

@@ -111,6 +111,12 @@ PAGES = (
         "airflow_connect.connectors.restore.config:LocalRestoreConfig.config_def",
     ),
     Page(
+        "docs/java-plugins.reference.md",
+        "Java connectors: every key of this package",
+        "Keys that each Java connector has besides its own, and those of every source or sink.",
+        "airflow_connect.connectors.java.keys:JavaConnectorKeys.config_def",
+    ),
+    Page(
         "docs/connectors/jdbc-source.reference.md",
         "JDBC source: every configuration key",
         "Keys of Confluent's JDBC source keep their names, defaults and checks; `timestamp.lookback.*` and"

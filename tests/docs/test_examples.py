@@ -14,6 +14,7 @@ from airflow_connect.api.config import plugins as registered
 from airflow_connect.api.config.plugins import PluginKind, resolve
 from airflow_connect.config.keys.source import source_keys
 from airflow_connect.config.resolved.worker import WorkerConfig
+from airflow_connect.connectors.java.keys import JavaConnectorKeys
 from airflow_connect.control.migration.aiven_s3 import SAME_MEANING
 from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import ConnectError
@@ -187,6 +188,7 @@ def is_known(name: str) -> bool:
     plugins = [definition for _, definition in (*transformations().values(), *predicates().values())]
     plugins += [converter.config_def for converter in (AvroConverter, JsonSchemaConverter, ProtobufConverter)]
     connectors = [registered.load(resolve(PluginKind.CONNECTOR, n)) for n in registered.built_in(PluginKind.CONNECTOR)]
+    plugins.append(JavaConnectorKeys.config_def())
     definitions = (WorkerConfig.config_def(), source_keys(), *(c.config_def for c in connectors), *plugins)
     if (
         name in NOT_OURS

@@ -18,7 +18,7 @@ SOURCES = sorted((ROOT / "airflow_connect").rglob("*.py"))
 EXTRA = re.compile(r"airflow-connect\[([a-z,-]*)\]|\bextra `([a-z-]+)`")
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 
-OBJECTS = {"batch", "record", "state"}
+OBJECTS = {"airflow", "batch", "record", "state"}
 """Keys begin with these too, but in the code they are objects, and what follows is an attribute."""
 OTHERS = {
     # Brokers, Java clients, Avro and Parquet; what JsonConverter takes without a definition.

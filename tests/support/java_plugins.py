@@ -36,6 +36,7 @@ def forget_java_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugins, "_searched", {})
     plugins._additions[0] += 1
     monkeypatch.setattr(registry, "_catalogues", {})
+    monkeypatch.setattr(registry, "FRESH_S", 0.0)
     monkeypatch.setattr(java_plugin, "_by_class", {})
 
 

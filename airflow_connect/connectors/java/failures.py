@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_connect.api.errant import ForeignException, RecordFailedError
+from airflow_connect.api.own_chain import ForeignException, RecordFailedError
 
 
 def failure_of(found: Mapping[str, Any]) -> RecordFailedError:
@@ -19,5 +19,9 @@ def failure_of(found: Mapping[str, Any]) -> RecordFailedError:
     said = f": {text}" if text else ""
     exception = ForeignException(str(found["class"]), str(found.get("message") or ""), str(found.get("stack") or ""))
     return RecordFailedError(
-        f"{executing} failed with {exception.name}{said}.", "java.record", stage, executing, exception
+        f"{executing} failed with {exception.name}{said}.",
+        code="java.record",
+        stage=stage,
+        stage_class=executing,
+        exception=exception,
     )

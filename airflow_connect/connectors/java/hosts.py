@@ -148,10 +148,9 @@ def close_host(host: PluginHost | None) -> list[Any]:
     """
     if host is None:
         return []
-    closing = host.close()
-    for warning in closing.warnings:
+    for warning in host.close():
         log.warning("%s", warning)
-    return closing.errant
+    return host.late_reports
 
 
 def offsets_json(offsets: Any) -> list[list[Any]]:

@@ -98,3 +98,7 @@ class JavaSinkKeys(JavaKeys):
         Range(0), display_name="Longest flush",
     )
     # fmt: on
+
+
+class JavaConnectorKeys(JavaSourceKeys, JavaSinkKeys):
+    """All of them, for the page."""

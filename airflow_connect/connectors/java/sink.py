@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from airflow_connect.api.columns import RecordColumns
-    from airflow_connect.api.errant import RecordFailedError
+    from airflow_connect.api.own_chain import RecordFailedError
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.api.staging import StagedFile
     from airflow_connect.connectors.java.kept import Kept

@@ -6,6 +6,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from airflow_connect.api.record import Header, SourceRecord
@@ -83,6 +84,21 @@ class _Part(NamedTuple):
     partition: int | None
     rows: Any
     """int64 numbers of its rows; None: all."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _FailedRecord(SourceRecord):
+    """A record that failed in Java, which tells where it is from."""
+
+    text: str
+
+    @classmethod
+    def at(cls, text: str) -> _FailedRecord:
+        return cls(topic="", source_partition={}, source_offset=NO_OFFSET, text=text)
+
+    @property
+    def where(self) -> str:
+        return self.text
 
 
 class JavaSourceTask(SourceTask):
@@ -186,7 +202,7 @@ class JavaSourceTask(SourceTask):
         self._parts.extend(_parts_of(self._frame))
         self.context.count_dropped(int(self._meta["dropped"]))
         for failed in self._meta["failed"]:
-            self.context.report_failed(self._place_of(failed), failure_of(failed))
+            self.context.report_failed(_FailedRecord.at(failed["where"]), failure_of(failed))
         return True
 
     def _end_of_frame(self) -> None:
@@ -238,12 +254,6 @@ class JavaSourceTask(SourceTask):
             timestamps=_timestamps(stamps),
             partition=part.partition,
             headers=None if frame.headers is None else taken(frame.headers),  # type: ignore[arg-type]
-        )
-
-    def _place_of(self, failed: Mapping[str, Any]) -> SourceRecord:
-        partition, offset = failed.get("partition") or {}, failed.get("offset") or {}
-        return SourceRecord(
-            topic=str(failed.get("topic") or ""), source_partition=dict(partition), source_offset=dict(offset)
         )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from airflow_connect.errors import ConfigError, JavaBlockedError, JavaPluginError, JvmGoneError
+from airflow_connect.jvm.cache import locked
 from airflow_connect.jvm.discovery.known_locations import KnownLocation
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,23 @@ def describe(locations: Iterable[KnownLocation], *, anew: bool = False) -> dict[
     Raises:
         ConnectError: no JVM can be started.
     """
+    wanted = list(locations)
+    answers, missing = _known_answers(wanted, anew=anew)
+    if not missing:
+        return answers
+    with locked("java-plugins-described"):  # The others wait for one JVM instead of starting one each.
+        answers, missing = _known_answers(wanted, anew=anew)
+        for batch in _batches(missing):
+            for known, found in _asked(batch):
+                known.keep_described(found)
+                answers[known.path] = {**answers[known.path], **found}
+    return answers
+
+
+def _known_answers(
+    locations: Iterable[KnownLocation], *, anew: bool
+) -> tuple[dict[str, dict[str, dict[str, Any]]], list[KnownLocation]]:
+    """What is in the cache, and the locations that Java must be asked about."""
     answers: dict[str, dict[str, dict[str, Any]]] = {}
     missing: list[KnownLocation] = []
     for known in locations:
@@ -37,11 +55,7 @@ def describe(locations: Iterable[KnownLocation], *, anew: bool = False) -> dict[
         names = {plugin.class_name for plugin in known.scanned.plugins}
         if names - described.keys() or (anew and any("error" in entry for entry in described.values())):
             missing.append(known)
-    for batch in _batches(missing):
-        for known, found in _asked(batch):
-            known.keep_described(found)
-            answers[known.path] = {**answers[known.path], **found}
-    return answers
+    return answers, missing
 
 
 def _batches(locations: Sequence[KnownLocation]) -> list[list[KnownLocation]]:

@@ -35,6 +35,8 @@ _FORMAT = "1"
 """Of the folder in the cache, and of what the scan finds."""
 _UNUSED_DAYS = 14
 _PLUGINS = "plugins"
+_read: dict[Path, tuple[int, dict[str, dict[str, Any]]]] = {}
+"""What was read of `described.json`, and the time of the file."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,15 @@ class KnownLocation:
         return hashlib.sha256("\n".join(files).encode()).hexdigest()[:16]
 
     def described(self) -> dict[str, dict[str, Any]]:
-        """By class, what Java has said about it so far: see `describing.py`."""
+        """By class, what Java has said about it so far: see `describing.py`. Not to be changed."""
         try:
-            found: dict[str, dict[str, Any]] = json.loads(self._described.read_text())
+            changed_ns = self._described.stat().st_mtime_ns
+            before = _read.get(self._described)
+            if before is None or before[0] != changed_ns:
+                before = _read[self._described] = changed_ns, json.loads(self._described.read_text())
         except (FileNotFoundError, ValueError):
             return {}
-        return found
+        return before[1]
 
     def keep_described(self, described: Mapping[str, Any]) -> None:
         """Add what Java says about classes."""

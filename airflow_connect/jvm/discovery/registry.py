@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,15 +20,18 @@ from airflow_connect.jvm.discovery.java_plugin import PLUGIN_KINDS, JavaPlugin, 
 log = logging.getLogger(__name__)
 
 PLUGIN_PATH = "plugin.path"
+FRESH_S = 1.0
+"""How long the files are not looked at again: pages ask about all connectors of an installation at once."""
 _MADE_BY = "airflow_connect.connectors.java.classes:java_class"
 _lock = threading.Lock()
 _catalogues: dict[str, Catalogue] = {}
+_looked_at_s: dict[str, float] = {}
 
 
 def use_plugin_path(worker: Mapping[str, Any], known: Mapping[str, str] | None = None) -> Catalogue | None:
     """Make the plugins of a worker's `plugin.path` known in this process; None if it has none.
 
-    Idempotent, and cheap: unless a file has changed, only the times of the files are looked at.
+    Idempotent, and cheap: unless a file has changed, only the times of the files are looked at, once a second.
 
     Args:
         worker: a worker configuration, as written. A reference in its `plugin.path` is resolved.
@@ -39,8 +43,11 @@ def use_plugin_path(worker: Mapping[str, Any], known: Mapping[str, str] | None =
     text = _plugin_path(worker, known)
     if not text:
         return None
+    if text in _catalogues and time.monotonic() - _looked_at_s.get(text, 0) < FRESH_S:
+        return _catalogues[text]
     catalogue = Catalogue.of(text)
     with _lock:
+        _looked_at_s[text] = time.monotonic()
         before = _catalogues.get(text)
         if before is not None and before.locations == catalogue.locations:
             return before

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect import __version__
 from airflow_connect.api.json_document import JsonDocument
 from airflow_connect.config_providers.resolving import resolve_references
+from airflow_connect.counting import counted
 from airflow_connect.errors import ConnectError
 from airflow_connect.observe.inspecting.doctor_of_stores import check_bucket_of, check_database_of, check_directory_of
 from airflow_connect.runtime.engine.pyspark_versions import PysparkVersionsError, ensure_one_version, version_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from airflow_connect.runtime.spec import RunSpec
 
 SERVERS = "servers of the worker"
+JAVA_PLUGINS = "Java plugins"
 _NOT_TRIED = (
     "Nothing was tried: of what connectors read and write beside Kafka, only buckets, directories and databases are"
     " tried."
@@ -73,6 +75,7 @@ def examine(
         return
     for checked in check_worker(worker, references):
         yield Check(SERVERS, checked.sentence, is_ok=checked.is_ok)
+    yield from attempt(JAVA_PLUGINS, lambda: _java_plugins(references.resolve(worker)))
     if not deep:
         return
     yield from attempt("state topics", lambda: _refused_topics(references.resolve(worker), of_runs=True))
@@ -129,6 +132,19 @@ def _java() -> Iterator[Check]:
 
     java = find_java()
     yield Check("Java", f"Java {java.version} at {java.home}.")
+
+
+def _java_plugins(worker: Mapping[str, Any]) -> Iterator[Check]:
+    """What `plugin.path` has on this machine, and what of it cannot be used."""
+    from airflow_connect.jvm.discovery.registry import use_plugin_path
+
+    catalogue = use_plugin_path(worker)
+    if catalogue is None:
+        return
+    there = counted(len(catalogue.locations), "folder or jar", "folders and jars")
+    yield Check(JAVA_PLUGINS, f"plugin.path has {there} with {counted(len(catalogue.plugins), 'class', 'classes')}.")
+    for warning in catalogue.warnings:
+        yield Check(JAVA_PLUGINS, warning, is_ok=False)
 
 
 def _refused_topics(worker: Mapping[str, Any], *, of_runs: bool) -> Iterator[Check]:

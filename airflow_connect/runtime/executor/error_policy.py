@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errant import RecordFailedError
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.api.own_chain import RecordFailedError
 from airflow_connect.api.record import (
     TIMESTAMP_CREATE_TIME,
     TIMESTAMP_LOG_APPEND_TIME,

@@ -42,7 +42,7 @@ def test_records_reach_the_task_as_a_worker_would_make_them(start_task, tmp_path
     assert put(host, frame) == outcome(3)
     assert put(host, frame_of([])) == outcome(0)
     assert host.call("pre_commit", offsets=[["t", 0, 3]]).result == {"offsets": [["t", 0, 3]], **NOTHING}
-    assert host.close().warnings == []
+    assert host.close() == []
     assert (tmp_path / "out").read_text().splitlines() == [
         "open [t-0]",
         "put 3",
@@ -74,8 +74,9 @@ def test_errant_records_are_told_whenever_they_are_reported(start_task):
     host = start_task("Sinks$ReportsErrors", **LOG_ERRORS)
     at_once = put(host, numbered(3))["errant"]
     later = host.call("pre_commit", offsets=[["t", 0, 3]]).result["errant"]
-    at_the_end = host.close().errant
-    said = [(*each[:3], each[3]["chain"]) for each in [*at_once, *later, *at_the_end]]
+    at_the_end = "java.lang.IllegalArgumentException: bad record, at the end"
+    assert host.close() == [f"the record t-0@2 was reported as errant when the task was stopped: {at_the_end}"]
+    said = [(*each[:3], each[3]["chain"]) for each in [*at_once, *later, *host.late_reports]]
     assert said == [
         ("t", 0, number, [f"java.lang.IllegalArgumentException: bad record, {when}"])
         for number, when in enumerate(["at once", "later", "at the end"])

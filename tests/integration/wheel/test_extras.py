@@ -50,7 +50,7 @@ PLUGIN_HOST = """
 from airflow_connect.jvm.host import PluginHost
 with PluginHost.start([], is_driver=True, heap_mb=128) as host:
     print(host.hello["connect"])
-    print(host.close().warnings)
+    print(host.close())
 """
 
 

@@ -36,11 +36,11 @@ from airflow_connect.connectors.jdbc.source.offsets.positions import (
 from airflow_connect.connectors.jdbc.source.offsets.ranges import AFTER, BY, Load, Reconciled, check_range_offset
 from airflow_connect.connectors.jdbc.source.offsets.start import check_mode, start_position
 from airflow_connect.connectors.jdbc.source.read.changed import RANGES, ranges_of, ranges_partition
-from airflow_connect.connectors.jdbc.source.read.local_functions import note_local_functions
 from airflow_connect.connectors.jdbc.source.read.origin import Origin
 from airflow_connect.connectors.jdbc.source.read.reading import Reading
 from airflow_connect.connectors.jdbc.source.read.set_back import check_clock, check_unfinished
 from airflow_connect.connectors.jdbc.source.read.snapshot import ExportedSnapshot
+from airflow_connect.connectors.jdbc.source.read.time_functions import note_time_functions
 from airflow_connect.connectors.jdbc.source.read.time_limit import time_limit
 from airflow_connect.connectors.jdbc.source.read.unseen import note_late_rows, note_policies
 from airflow_connect.connectors.jdbc.source.settings import names
@@ -232,7 +232,7 @@ class JdbcSourceConnector(SourceConnector):
         return [Item(table, committed_position(table, self.context.offset_reader)[0]) for table in chosen]
 
     def _name_unseen(self, reading: Reading, items: Sequence[Item]) -> None:
-        """Name what a database does not show: local times of views, and for PostgreSQL rows that no run finds.
+        """Name what a database does not show: what depends on the time, and for PostgreSQL rows that no run finds.
 
         Those are rows that policies hide, and rows of transactions that are open.
         """
@@ -240,7 +240,7 @@ class JdbcSourceConnector(SourceConnector):
             return
         try:
             opaque = [item.table for item in items if item.table is None or item.table in self._views]
-            note_local_functions(reading, opaque)
+            note_time_functions(reading, opaque)
             if reading.name == "postgresql":
                 for table in opaque:
                     note_policies(reading, table)

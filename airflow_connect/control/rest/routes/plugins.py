@@ -19,7 +19,7 @@ _ONLY = flag_parameter("connectorsOnly", "Whether transformations, predicates an
 
 @router.get("", responses=answers(READS, {200: list[PluginInfo]}))
 def list_plugins(connectors_only: Annotated[str, _ONLY] = "true") -> Response:
-    """Plugins of this package."""
+    """Plugins of this package, and Java plugins of the worker's `plugin.path`."""
     return Json(plugins.installed(connectors_only=flag(connectors_only)))
 
 

@@ -39,11 +39,15 @@ def java_connector(connector: Mapping[str, Any]) -> JavaPlugin | None:
 
 
 def notes_on_class(connector: Mapping[str, Any]) -> tuple[str, ...]:
-    """Sentences for a plan: which of two classes of one name it is; what a Java class may expect and not find here."""
+    """Sentences for a plan: which of two classes of one name it is; what of its folder cannot be read; what it lacks.
+
+    What a Java class may expect, and does not find here, is a worker of Kafka Connect.
+    """
     notes = plugins.note_on_choice(connector)
     plugin = java_connector(connector)
     if plugin is None:
         return notes
+    notes += (*plugin.known.location.warnings, *plugin.known.scanned.warnings)
     uses = {name: used for name, found in plugin.runtime_uses.items() if (used := sorted({*found} - _HARMLESS))}
     if uses:
         which = names(f"{name} ({', '.join(used)})" for name, used in uses.items())

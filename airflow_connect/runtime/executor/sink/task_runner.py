@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard, TypeVar
 
 from airflow_connect.api.config import plugins
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.api.own_chain import ChainSinkTask
 from airflow_connect.api.read_ahead import ReadAhead
-from airflow_connect.api.sink import ChainSinkTask, ColumnarSinkTask, Delivery, SinkConnector, SinkTask
+from airflow_connect.api.sink import ColumnarSinkTask, Delivery, SinkConnector, SinkTask
 from airflow_connect.errors import ConnectError, DataError, FatalDataError, OffsetError, TaskFailedError
 from airflow_connect.kafka.clients.settings import MAX_POLL_RECORDS
 from airflow_connect.runtime.executor.error_policy import put_failed

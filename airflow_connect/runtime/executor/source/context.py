@@ -10,7 +10,7 @@ from airflow_connect.runtime.left_out import LeftOut
 from airflow_connect.runtime.reporting.notes import Notes
 
 if TYPE_CHECKING:
-    from airflow_connect.api.errant import RecordFailedError
+    from airflow_connect.api.own_chain import RecordFailedError
     from airflow_connect.api.record import SourceRecord
     from airflow_connect.api.source import SourceOffset, SourcePartition
     from airflow_connect.errors import ConnectError

@@ -163,6 +163,7 @@ def test_dropped_and_failing_records_are_counted(make_connector: MakeConnector, 
     assert failed.error is not None
     assert failed.error["code"] == "java.record"
     assert "org.apache.kafka.connect.transforms.Cast$Value failed with" in failed.error["message"]
+    assert "topic numbers, source partition {file=x}, offset {position=0} failed in TRANSFORMATION" in str(failed.error)
 
 
 def test_offsets_that_json_cannot_hold_are_refused(make_connector: MakeConnector, make_topic: MakeTopic) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from airflow_connect.api import SourceRecord
-from airflow_connect.api.errant import ForeignException, RecordFailedError
+from airflow_connect.api.own_chain import ForeignException, RecordFailedError
 from airflow_connect.api.schema import OPTIONAL_BYTES
 from airflow_connect.api.source import NO_OFFSET, SourceColumns
 from tests.integration.runtime.source.conftest import Numbers

@@ -11,18 +11,16 @@ import pytest
 from airflow_connect.api.config import plugins
 from airflow_connect.api.config.plugins import PluginKind
 from airflow_connect.errors import ConfigError
-from airflow_connect.jvm.discovery import java_plugin, registry
+from airflow_connect.jvm.discovery import registry
 from airflow_connect.jvm.discovery.registry import registered, use_plugin_path
 from tests.support.java_classes import OBJECT, SINK, SOURCE, TRANSFORMATION, class_file, jar
+from tests.support.java_plugins import forget_java_plugins
 
 
 @pytest.fixture(autouse=True)
 def forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONNECT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(plugins, "_added", {})
-    monkeypatch.setattr(plugins, "_searched", {})
-    monkeypatch.setattr(registry, "_catalogues", {})
-    monkeypatch.setattr(java_plugin, "_by_class", {})
+    forget_java_plugins(monkeypatch)
 
 
 def worker(*folders: Path) -> dict[str, str]:
@@ -42,6 +40,18 @@ def test_classes_of_a_plugin_path_are_found_by_name_and_registered(tmp_path: Pat
     with pytest.raises(ConfigError, match=r"acme.Missing is in no plugin.path of this process") as caught:
         registered("acme.Missing")
     assert caught.value.code == "plugin.not_found"
+
+
+def test_files_are_looked_at_once_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jar(tmp_path / "a" / "a.jar", [class_file("acme/Sink", SINK)])
+    monkeypatch.setattr(registry, "FRESH_S", 60.0)
+    use_plugin_path(worker(tmp_path / "a"))
+    jar(tmp_path / "a" / "b.jar", [class_file("acme/Source", SOURCE)])
+    use_plugin_path(worker(tmp_path / "a"))
+    assert plugins.find_added(PluginKind.CONNECTOR, "acme.Source") is None
+    monkeypatch.setattr(registry, "FRESH_S", 0.0)
+    use_plugin_path(worker(tmp_path / "a"))
+    assert plugins.find_added(PluginKind.CONNECTOR, "acme.Source") is not None
 
 
 def test_a_reference_in_the_plugin_path_is_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

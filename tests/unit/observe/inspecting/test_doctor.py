@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,8 @@ from airflow_connect.observe.inspecting import doctor
 from airflow_connect.observe.inspecting.doctor_of_stores import compared_clocks
 from airflow_connect.runtime.engine import pyspark_versions
 from airflow_connect.runtime.engine.session import open_session
+from tests.support.java_classes import SINK, class_file, jar
+from tests.support.java_plugins import forget_java_plugins
 
 NOON = "Fri, 20 Nov 2026 12:00:00 GMT"
 NOON_S = 1795176000.0
@@ -51,6 +54,27 @@ def test_a_machine_without_spark_is_told_and_one_with_it_needs_java(monkeypatch:
         assert (check.did, check.is_ok) == ("Spark", not runs_here)
     (check,) = spark_checks(monkeypatch, pyspark="4.2.0", pyspark_client="4.2.0")
     assert (check.did, check.is_ok) == ("Java", True)
+
+
+def test_java_plugins_are_counted_and_what_cannot_be_used_is_a_failed_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget_java_plugins(monkeypatch)
+    monkeypatch.setenv("AIRFLOW_CONNECT_CACHE", str(tmp_path / "cache"))
+    jar(tmp_path / "plugins" / "a.jar", [class_file("acme/Sink", SINK)])
+    (tmp_path / "plugins" / "b.jar").write_bytes(b"")
+    worker = {"bootstrap.servers": "localhost:1", "plugin.path": f"{tmp_path}/plugins,{tmp_path}/gone"}
+    monkeypatch.setattr(doctor, "check_worker", lambda worker, references: [])
+    checks = [check for check in doctor.examine(worker, [], deep=False) if check.did == doctor.JAVA_PLUGINS]
+    assert [(check.found, check.is_ok) for check in checks] == [
+        ("plugin.path has 2 folders and jars with 1 class.", True),
+        (
+            f"plugin.path names {tmp_path}/gone, which does not exist on this machine; nothing is read from there.",
+            False,
+        ),
+        (f"{tmp_path}/plugins/b.jar cannot be read: File is not a zip file.", False),
+    ]
+    assert not [c for c in doctor.examine({"bootstrap.servers": "b:1"}, [], deep=False) if c.did == doctor.JAVA_PLUGINS]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,105 @@
+"""Names queries and views whose rows or values depend on when, or in which zone, a run reads them.
+
+The session's zone is UTC here. `at::date` in PostgreSQL and `DATE(at)` in MySQL give the day of a point in time in that
+zone, and `now()` in a column without a zone its time: in a program with another zone, the same statement has another
+result. And with `now()` in a condition, rows appear and vanish although their tracked columns stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+from airflow_connect.connectors.jdbc.source.settings import names
+from airflow_connect.connectors.jdbc.source.settings.statements import without_texts
+from airflow_connect.connectors.jdbc.source.values.sqlite_values import are_utc
+from airflow_connect.counting import names as list_of
+
+if TYPE_CHECKING:
+    from airflow_connect.connectors.jdbc.source.read.reading import Reading
+    from airflow_connect.databases.identifiers import TableId
+
+_FUNCTIONS = (
+    "now|clock_timestamp|statement_timestamp|transaction_timestamp|sysdate|curdate|curtime|date|time|timestamp"
+    "|date_format|time_format|from_unixtime|unix_timestamp|date_trunc|date_part|date_bin|extract|to_char|to_days|last_day"
+    "|year|quarter|month|monthname|week|weekofyear|weekday|yearweek|day|dayname|dayofmonth|dayofweek|dayofyear|hour"
+)
+_KEYWORDS = "current_date|current_time|current_timestamp|localtime|localtimestamp"
+_TYPES = r"(?:date|time|timestamp|datetime)\b(?!\s*(?:\(\d\))?\s*with\s+time)"
+_LOCAL = re.compile(
+    rf"\b(?P<call>{_FUNCTIONS})\s*\((?!\d\))|\b(?P<word>{_KEYWORDS})\b"
+    rf"|(?<![\x01\s])\s*::\s*(?P<cast>{_TYPES})|\bas\s+(?P<type>{_TYPES})(?:\s*\(\d\))?(?:\s+without\s+time\s+zone)?\s*\)",
+    re.IGNORECASE,
+)
+_NAMES_A_ZONE = re.compile(r"\bat\s+time\s+zone\b|\btimezone\s*\(|\bconvert_tz\s*\(", re.IGNORECASE)
+_NOW = re.compile(
+    r"\b(?:(now|clock_timestamp|statement_timestamp|transaction_timestamp|sysdate|curdate|curtime)\s*\("
+    rf"|({_KEYWORDS})\b)",
+    re.IGNORECASE,
+)
+_NOW_OF_SQLITE = "'now'"
+_CONDITION = re.compile(r"\b(?:where|on|having)\b", re.IGNORECASE)
+_SHOWN = 3
+
+_VIEWS = {
+    "postgresql": """
+SELECT pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %(schema)s AND c.relname = %(table)s AND c.relkind = 'v'
+""",
+    "mysql": """
+SELECT view_definition FROM information_schema.views WHERE table_schema = %(schema)s AND table_name = %(table)s
+""",
+    "sqlite": "SELECT sql FROM sqlite_master WHERE type = 'view' AND lower(name) = lower(:table)",
+}
+
+
+def note_time_functions(reading: Reading, opaque: Collection[TableId | None]) -> None:
+    """Name those that have such functions.
+
+    Args:
+        reading: connected; gets the notes.
+        opaque: views, and None for the query.
+    """
+    ahead = reading.database.dialect.seconds_ahead(reading.connection)
+    # SQLite has no zones, and UTC may be the zone of the database in any case.
+    has_zone = reading.name != "sqlite" and (bool(ahead) or not are_utc(reading.times))
+    for table in opaque if has_zone or reading.config.mode != names.BULK else ():
+        statement = reading.config.query if table is None else _definition(reading, table)
+        what = "The query" if table is None else f"The view {table.full_name}"
+        if has_zone and (found := sorted(set(local_functions(statement)))):
+            reading.note(
+                f"{what} has functions that depend on the time zone of the session if they get or make points in time"
+                f" ({list_of(found, _SHOWN)}). That zone is UTC here, so their days and times of day may not be those"
+                " of other programs, nor of db.timezone. Name the zone in the statement, with"
+                f" {'AT TIME ZONE' if reading.name == 'postgresql' else 'CONVERT_TZ'}."
+            )
+        if reading.config.mode != names.BULK and (found := sorted(set(times_in_conditions(statement)))):
+            reading.note(
+                f"{what} has the time of the run in a condition ({list_of(found, _SHOWN)}), so that rows appear and"
+                " vanish while their tracked columns stay as they are. A row that appears at or below the offset, or is"
+                " gone before a run has read it, is NOT copied. Take the time out of the condition, or use mode bulk."
+            )
+
+
+def _definition(reading: Reading, view: TableId) -> str:
+    place = {"schema": view.schema or view.catalog, "table": view.table}
+    chosen = {"table": view.table} if reading.name == "sqlite" else place
+    return str(reading.connection.exec_driver_sql(_VIEWS[reading.name], chosen).scalar() or "")
+
+
+def local_functions(statement: str) -> Iterator[str]:
+    """The functions, words and types of a statement that make local times; nothing if it names a zone."""
+    words = without_texts(statement)
+    if _NAMES_A_ZONE.search(words):
+        return
+    for found in _LOCAL.finditer(words):
+        yield next(name.lower() for name in found.groups() if name)
+
+
+def times_in_conditions(statement: str) -> Iterator[str]:
+    """The functions and words that give the time of the run, from the first condition of a statement on."""
+    words = without_texts(statement.replace(_NOW_OF_SQLITE, " now() "))
+    condition = _CONDITION.search(words)
+    for found in _NOW.finditer(words, condition.start()) if condition else ():
+        yield next(name.lower() for name in found.groups() if name)
