@@ -65,6 +65,18 @@ class ConnectRest:
         """Return the names of the registered connectors."""
         return list(self._do("GET", "/connectors"))
 
+    def plugins(self) -> Sequence[Mapping[str, Any]]:
+        """Return every plugin: connectors, transformations, predicates, converters."""
+        return list(self._do("GET", "/connector-plugins?connectorsOnly=false"))
+
+    def plugin_keys(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """Return the keys of a plugin."""
+        return list(self._do("GET", f"/connector-plugins/{name}/config"))
+
+    def validate(self, name: str, config: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return what a connector class says about a configuration."""
+        return dict(self._do("PUT", f"/connector-plugins/{name}/config/validate", config))
+
     def delete(self, name: str) -> None:
         """Delete a connector, if it is registered; its offsets stay."""
         if name in self.names():

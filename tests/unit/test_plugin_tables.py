@@ -21,6 +21,9 @@ from airflow_connect.api.connector import Connector
 from airflow_connect.api.converter import Converter, HeaderConverter
 from airflow_connect.api.transform import Predicate, Transformation
 from airflow_connect.connectors.files.s3.credentials import CredentialsProvider
+from airflow_connect.connectors.java.connector import JavaConnector
+from airflow_connect.connectors.java.sink import JavaSinkConnector
+from airflow_connect.connectors.java.source import JavaSourceConnector
 from airflow_connect.formats.format import Format
 from airflow_connect.layout.file_system_names import CheckedNames
 from airflow_connect.layout.late_records import LatePartitioner
@@ -47,7 +50,8 @@ CONTRACTS: dict[PluginKind, type] = {
     PluginKind.STORAGE: Store,
     PluginKind.CREDENTIALS_PROVIDER: CredentialsProvider,
 }
-# Sinks put these around the configured partitioner. Only the S3 and the HDFS sink have the key `storage.class`.
+# Sinks put these around the configured partitioner. Only the S3 and the HDFS sink have the key `storage.class`. Classes
+# for Java connectors are made from these when they are found.
 NOT_NAMED_BY_A_CONFIGURATION = {
     CheckedNames,
     LatePartitioner,
@@ -55,6 +59,9 @@ NOT_NAMED_BY_A_CONFIGURATION = {
     TombstonePartitioner,
     WrappingPartitioner,
     LocalStore,
+    JavaConnector,
+    JavaSinkConnector,
+    JavaSourceConnector,
 }
 PACKAGES = sorted(plugin_tables._PACKAGES, key=lambda table: table.__name__)
 TABLES = [(table, kind) for table in PACKAGES for kind in table.TABLES]

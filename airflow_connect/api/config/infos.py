@@ -94,5 +94,7 @@ def _shown(key: ConfigKey, value: ConfigValue, raw: Mapping[str, Any]) -> str | 
 def _recommended(key: ConfigKey, value: ConfigValue) -> list[str]:
     """The recommended values; for a class without a recommender the built-in classes, as in Connect."""
     if key.recommender is None and key.plugin is not None:
-        return sorted(plugins.built_in(key.plugin))
+        # Java converters are for Java connectors only, so they are not recommended to all.
+        is_connector = key.plugin is plugins.PluginKind.CONNECTOR
+        return plugins.java_names(key.plugin) if is_connector else sorted(plugins.built_in(key.plugin))
     return [text for item in value.recommended_values if (text := convert_to_string(item, key.type)) is not None]

@@ -125,9 +125,9 @@ def additions() -> int:
     return _additions[0]
 
 
-def added(kind: PluginKind) -> dict[str, str]:
-    """Java name to path of all Java classes of `kind` in the plugin paths of this process."""
-    return dict(_added.get(kind, {}))
+def java_names(kind: PluginKind) -> list[str]:
+    """Java names of all classes of `kind`, built-in and of plugin paths, sorted."""
+    return sorted({*_built_in(kind), *_added.get(kind, {})})
 
 
 def built_in(kind: PluginKind) -> dict[str, str]:
@@ -337,12 +337,12 @@ def _not_found(kind: PluginKind, name: str) -> ConfigError:
     return ConfigError(
         f"There is no {kind.label} called {shortened(name)!r}.",
         code="plugin.not_found",
-        suggestion=f"{hint} Specify your own plugin by its dotted path, package.module:Class.{_java_hint(kind)}",
+        suggestion=f"{hint} Specify your own plugin by its dotted path, package.module:Class.{java_hint(kind)}",
     )
 
 
-def _java_hint(kind: PluginKind) -> str:
-    """Where Java classes of a kind were looked for, or would be."""
+def java_hint(kind: PluginKind) -> str:
+    """Where Java classes of a kind were looked for, or would be: a sentence after a blank, or ""."""
     if kind not in _JAVA_KINDS:
         return ""
     if not _searched:

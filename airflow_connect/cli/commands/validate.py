@@ -80,6 +80,7 @@ def _leading_worker_file(files: list[str]) -> Mapping[str, Any]:
 
 
 def _check(path: str, worker: Mapping[str, Any], *, with_infos: bool) -> dict[str, Any]:
+    from airflow_connect.runtime.driver.checks.java import JavaAnswer, java_answer
     from airflow_connect.runtime.driver.entry import validate_connector
 
     name = label_of(path)
@@ -89,10 +90,12 @@ def _check(path: str, worker: Mapping[str, Any], *, with_infos: bool) -> dict[st
         name = label_of(path, connector)
         spec = RunSpec(connector=connector, worker=worker)
         findings = _certain_findings(validate_connector(spec), worker)
+        of_java = JavaAnswer()
         if all(finding["level"] != "error" for finding in findings):
-            findings = [*_of_java(spec), *findings]
-        if with_infos:
-            infos = _infos(spec)
+            of_java = java_answer(spec)
+            findings = [*of_java.findings, *findings]
+        if with_infos and (own := _infos(spec)) is not None:
+            infos = of_java.complete(own)
     except ConfigError as error:
         findings = [
             {"key": error.config_path, "message": error.message, "suggestion": error.suggestion, "level": "error"}
@@ -107,13 +110,6 @@ def _certain_findings(findings: list[dict[str, Any]], worker: Mapping[str, Any])
         return findings
     unknown = {finding["key"] for finding in findings if finding["level"] == "unknown"}
     return [finding for finding in findings if finding["level"] != "error" or finding["key"] not in unknown]
-
-
-def _of_java(spec: RunSpec) -> list[dict[str, Any]]:
-    """What the Java class itself says, which may connect to the system that it copies from or to."""
-    from airflow_connect.runtime.driver.checks.java import java_findings
-
-    return java_findings(spec)
 
 
 def _infos(spec: RunSpec) -> dict[str, Any] | None:

@@ -112,7 +112,7 @@ def _not_loaded(kind: ChainKind, key: str, name: str, error: ConfigError) -> Pro
     if "Did you mean" not in suggestion:
         suggestion = (
             f"Known: {', '.join(kind.class_names())}. Specify your own {kind.label.lower()} by its dotted path,"
-            " package.module:Class."
+            f" package.module:Class.{plugins.java_hint(kind.plugin_kind)}"
         )
     return Problem(key, f"Invalid value {name} for configuration {key}: Class {name} could not be found.", suggestion)
 

@@ -14,6 +14,7 @@ from airflow_connect.api.config.config_def import ConfigDef
 from airflow_connect.api.config.infos import config_key_infos
 from airflow_connect.api.config.plugins import PluginKind
 from airflow_connect.api.source import SourceConnector
+from airflow_connect.config.resolved.loading import connector_definition
 from airflow_connect.control.herder.refusals import NOT_FOUND, RefusedError
 from airflow_connect.control.herder.task_configs import version_shown
 from airflow_connect.errors import ConfigError, ConnectError
@@ -71,7 +72,7 @@ def keys_of(name: str, used: Callable[[], Container[str]] = tuple) -> list[dict[
         try:
             found_class = reference or plugins.resolve(kind, name)
             if found_class.is_java:
-                return registered(found_class.name).key_infos()
+                return _java_keys(registered(found_class.name))
             plugin = plugins.load(found_class)
         except ConfigError:
             continue
@@ -79,6 +80,16 @@ def keys_of(name: str, used: Callable[[], Container[str]] = tuple) -> list[dict[
         if inspect.isclass(plugin) and isinstance(definition, ConfigDef):
             return config_key_infos(definition)
     raise RefusedError(f"Unknown plugin {name}.", NOT_FOUND)
+
+
+def _java_keys(plugin: JavaPlugin) -> list[dict[str, Any]]:
+    """As Kafka Connect: the keys of the class; for a connector, also those of every connector."""
+    own = plugin.key_infos()
+    if plugin.kind is not PluginKind.CONNECTOR:
+        return own
+    names = {info["name"] for info in own}
+    config = {"connector.class": plugin.class_name, plugins.PREFERS_JAVA: "true"}
+    return [*own, *(info for info in config_key_infos(connector_definition(config)) if info["name"] not in names)]
 
 
 def _java(kinds: Container[str], *, with_versions: bool) -> list[dict[str, str]]:

@@ -140,7 +140,7 @@ def _defined(
         with references.hiding_errors():
             resolved = references.resolve(config)
             if _is_unknown(str(resolved[CLASS])):
-                installed = ", ".join(sorted(plugins.built_in(plugins.PluginKind.CONNECTOR)))
+                installed = ", ".join(plugins.java_names(plugins.PluginKind.CONNECTOR))
                 raise RefusedError(
                     f"Failed to find any class that implements Connector and which name matches {name}, available"
                     f" connectors are: {installed}"

@@ -42,7 +42,6 @@ class ScannedLocation(JsonDocument):
     Attributes:
         plugins: sorted by kind and name.
         classes: how many class files were read.
-        archives_without_plugins: paths of archives that hold no plugin.
         runtime_uses: classes that use `org.apache.kafka.connect.runtime`, and the names there. Such a class may rely on
             the insides of a Kafka Connect worker.
         warnings: complete sentences about what cannot be read.
@@ -50,7 +49,6 @@ class ScannedLocation(JsonDocument):
 
     plugins: tuple[FoundPlugin, ...] = ()
     classes: int = 0
-    archives_without_plugins: tuple[str, ...] = ()
     runtime_uses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
@@ -69,12 +67,9 @@ def scan(location: Location) -> ScannedLocation:
     scanning = _Scan()
     scanning.read(location)
     found = scanning.plugins()
-    with_plugins = {scanning.places[plugin.class_name.replace(".", "/")].path for plugin in found}
-    archives = (archive.path for archive in location.archives)
     return ScannedLocation(
         plugins=found,
         classes=scanning.classes,
-        archives_without_plugins=tuple(path for path in archives if path not in with_plugins),
         runtime_uses=dict(sorted(scanning.runtime_uses.items())),
         warnings=tuple(scanning.contents.warnings),
     )

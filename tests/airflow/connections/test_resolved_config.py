@@ -12,6 +12,7 @@ import pytest
 from airflow_connect.airflow.connections.config_urls import read_connector, read_worker
 from airflow_connect.errors import ConfigError
 from tests.airflow.conftest import LoadDag
+from tests.support.java_plugins import forget_java_plugins, ledger_folder
 
 DAG_FILE = """
 from airflow.sdk import DAG, ObjectStoragePath
@@ -60,6 +61,20 @@ def test_resolved_configuration_is_shown_without_secrets(rendered: Callable[[str
     assert fields["resolved_config"]["worker"]["group.id"] == "ours"
     assert "@registry" in json.dumps(fields)
     assert [secret for secret in SECRETS if secret in json.dumps(fields)] == []
+
+
+def test_secrets_of_a_java_connector_are_known_by_its_keys(
+    rendered: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget_java_plugins(monkeypatch)
+    with (tmp_path / "worker.properties").open("a") as worker:
+        worker.write(f"plugin.path={ledger_folder(tmp_path / 'plugins')}\n")
+    connector = {"name": "books", "connector.class": "LedgerSink", "fake": "copy", "ledger.seal": "beeswax99"}
+    (tmp_path / "books.json").write_text(json.dumps(connector))
+    state, fields = rendered(repr(f"file://{tmp_path}/books.json"))
+    assert state == "success"
+    assert fields["resolved_config"]["connector"]["ledger.seal"] != "beeswax99"
+    assert "beeswax99" not in json.dumps(fields)
 
 
 def test_missing_object_fails_the_run_and_shows_nothing(

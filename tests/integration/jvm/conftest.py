@@ -13,7 +13,10 @@ from airflow_connect.jvm.host_jars import LOCK
 from airflow_connect.jvm.jars.locked_jars import fetch_jars
 from tests.devstack.java_compiler import compiled_jar
 from tests.integration.jvm.hosting import configuration
+from tests.support.session.searching import IS_SOAK
 
+collect_ignore = [] if IS_SOAK else ["test_as_a_worker.py"]
+"""It fetches 60 MB, and the worker reads every class of it in a minute."""
 SOURCES = Path(__file__).with_name("plugins")
 KINDS = {
     "org.apache.kafka.connect.source.SourceConnector": (

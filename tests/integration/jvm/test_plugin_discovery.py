@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,16 @@ from airflow_connect.control.herder.refusals import RefusedError
 from airflow_connect.control.herder.validation import refuse_invalid, validated
 from airflow_connect.control.rest.models import ConfigInfos, ConfigKeyInfo, PluginInfo
 from airflow_connect.errors import ConfigError
+from airflow_connect.jvm import host_jars
 from airflow_connect.jvm.discovery.catalogue import Catalogue
+from airflow_connect.jvm.discovery.class_files import read_header
 from airflow_connect.jvm.discovery.registry import registered, use_plugin_path
+from airflow_connect.jvm.discovery.runtime_types import INTERFACES, SUBTYPES
 from airflow_connect.jvm.host import PluginHost
-from airflow_connect.runtime.driver.checks.java import java_findings
+from airflow_connect.jvm.jars import locked_jars
+from airflow_connect.runtime.driver.checks.java import java_answer
 from airflow_connect.runtime.spec import RunSpec
+from tests.support.command_line import run_command
 from tests.support.java_classes import SINK, class_file, jar
 from tests.support.java_plugins import CONNECT_FILE, TRANSFORMS, forget_java_plugins, ledger_folder, plugin_folder
 from tests.support.session.searching import IS_SOAK
@@ -60,11 +67,34 @@ def no_java(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 @pytest.mark.parametrize("lock", sorted(RECORDED) if IS_SOAK else [CONNECT_FILE, TRANSFORMS])
 def test_the_scan_finds_what_kafka_connects_own_scan_finds(tmp_path: Path, lock: str) -> None:
-    catalogue = Catalogue.of(plugin_folder(tmp_path, lock))
+    path = plugin_folder(tmp_path, lock)
+    started_s = time.process_time()
+    catalogue = Catalogue.of(path)
+    spent_s = time.process_time() - started_s
+    classes = sum(known.scanned.classes for known in catalogue.locations)
+    assert spent_s < 0.5 + 2.0 * classes / 10_000  # Nothing, if an earlier test has filled the cache.
     found = {(kind, plugin.class_name) for plugin in catalogue.plugins for kind in plugin.kinds}
     assert found - {CLOUD_EVENTS} == {(kind, name) for kind, name, _ in RECORDED[lock]}
     assert (CLOUD_EVENTS in found) == lock.startswith("debezium")
     assert catalogue.warnings == ()
+
+
+def test_the_table_of_kafkas_own_classes_is_complete() -> None:
+    """What a plugin may extend without having it in its folder."""
+    headers = {}
+    for path in locked_jars.fetch_jars(host_jars.LOCK):
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                if name.startswith("org/apache/kafka/") and name.endswith(".class"):
+                    header = read_header(archive.read(name))
+                    headers[header.name] = header
+
+    def kinds(name: str) -> set[str]:
+        above = headers[name].super_types if name in headers else ()
+        return {INTERFACES[name]} if name in INTERFACES else {kind for parent in above for kind in kinds(parent)}
+
+    found = {name: tuple(sorted(kinds(name))) for name in headers if name not in INTERFACES and kinds(name)}
+    assert {name: tuple(sorted(of)) for name, of in SUBTYPES.items()} == found
 
 
 def test_rest_lists_java_plugins_with_their_versions_and_asks_java_once(
@@ -150,7 +180,7 @@ def test_what_java_says_about_a_value_is_told_without_the_value_of_a_reference(
     with pytest.raises(RefusedError, match=r"The ledger at \$\{env:LEDGER_URL\} refuses books."):
         refuse_invalid(valid, worker, asks_java=True)
     spec = RunSpec(valid, worker)
-    assert [(found["key"], found["message"], found["level"]) for found in java_findings(spec)] == [
+    assert [(found["key"], found["message"], found["level"]) for found in java_answer(spec).findings] == [
         ("ledger.url", "The ledger at ${env:LEDGER_URL} refuses books.", "error")
     ]
 
@@ -165,10 +195,25 @@ def test_forms_ask_no_java_class_to_validate(worker: dict[str, str], no_java: Ca
     refuse_invalid(config, worker)
 
 
-def test_validate_of_the_command_line_tells_what_java_finds(worker: dict[str, str]) -> None:
-    config = {"name": "f", "connector.class": FILE_SINK, "airflow.java.prefer": "true", "topics": "t", "file": "x"}
-    assert java_findings(RunSpec(config, worker)) == []
-    assert java_findings(RunSpec({**config, "airflow.java.prefer": "false"}, worker)) == []
+def test_validate_of_the_command_line_tells_what_java_finds(tmp_path: Path) -> None:
+    worker, connector = tmp_path / "worker.properties", tmp_path / "books.json"
+    worker.write_text(f"bootstrap.servers=b:1\nplugin.path={ledger_folder(tmp_path / 'path')}\n")
+    config = {
+        "name": "books", "connector.class": "LedgerSink", "topics": "t", "ledger.url": "refused:here",
+        "key.converter": "StringConverter", "value.converter": "StringConverter",
+    }  # fmt: skip
+    connector.write_text(json.dumps(config))
+    done = run_command("validate", "--json", worker, connector)
+    (checked,) = done.result["connectors"]
+    assert (done.exit_code, checked["ok"]) == (2, False)
+    assert [(f["key"], f["message"]) for f in checked["findings"] if f["level"] == "error"] == [
+        ("ledger.url", "The ledger at refused:here refuses books.")
+    ]
+    values = {entry["value"]["name"]: entry["value"] for entry in checked["config_infos"]["configs"]}
+    assert values["ledger.mode"]["recommended_values"] == ["append", "amend"]
+    connector.write_text(json.dumps({**config, "ledger.url": "here"}))
+    done = run_command("validate", "--json", worker, connector)
+    assert (done.exit_code, done.result["connectors"][0]["ok"]) == (0, True)
 
 
 def test_a_class_that_java_cannot_load_is_left_out_of_lists_and_named_when_it_is_used(tmp_path: Path) -> None:

@@ -6,19 +6,19 @@ and DAGs do with the keys that the class defines.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from airflow_connect.api.config import plugins
-from airflow_connect.api.config.references import ResolvedReferences, ResolvedText, as_written
+from airflow_connect.api.config.references import ResolvedReferences, ResolvedText
 from airflow_connect.config.keys.sink import sink_keys
 from airflow_connect.config.keys.source import source_keys
 from airflow_connect.config_providers.resolving import look_up
+from airflow_connect.connectors.java.hosts import HostSettings, java_config
 from airflow_connect.counting import names
 from airflow_connect.errors import ConfigError, JavaBlockedError, JavaPluginError
 from airflow_connect.jvm.discovery.java_plugin import JavaPlugin, registered
-from airflow_connect.jvm.host import PluginHost
-from airflow_connect.runtime.driver.checks.findings import of_error, remark
+from airflow_connect.runtime.driver.checks.findings import Finding, of_error, remark
 from airflow_connect.runtime.spec import RunSpec
 
 VALIDATE_TIMEOUT_S = 60.0
@@ -27,6 +27,18 @@ _HARMLESS = frozenset((f"{_RUNTIME}.InternalSinkRecord", f"{_RUNTIME}.errors.Pro
 """Classes that plugins look at if they are there."""
 Infos = dict[str, Any]
 """ConfigInfos of Kafka Connect's REST API."""
+
+
+class JavaAnswer(NamedTuple):
+    """What a Java class says about a configuration.
+
+    Attributes:
+        findings: its errors, as `validate` shows them.
+        complete: adds what it says to the ConfigInfos of the connector's definition.
+    """
+
+    findings: Sequence[Finding] = ()
+    complete: Callable[[Infos], Infos] = lambda own: own
 
 
 def java_connector(connector: Mapping[str, Any]) -> JavaPlugin | None:
@@ -69,14 +81,14 @@ def java_infos(plugin: JavaPlugin, connector: Mapping[str, Any]) -> Infos:
         ConnectError: no JVM can be started.
     """
     config = {key: str(value) for key, value in connector.items() if value is not None}
-    config["connector.class"] = plugin.class_name
-    with PluginHost.start(plugin.folders_for(connector), is_driver=True) as host:
-        infos: Infos = host.call("validate", timeout_s=VALIDATE_TIMEOUT_S, config=config).result
+    with HostSettings.of(plugin, config, is_driver=True).start() as host:
+        given = java_config(config, plugin.class_name)
+        infos: Infos = host.call("validate", timeout_s=VALIDATE_TIMEOUT_S, config=given).result
     return infos
 
 
-def java_findings(spec: RunSpec) -> list[dict[str, Any]]:
-    """The errors that a Java connector finds in its configuration, as `validate` shows them; [] for other connectors.
+def java_answer(spec: RunSpec) -> JavaAnswer:
+    """What a Java connector says about its configuration; nothing for other connectors.
 
     Raises:
         ConfigError: a reference cannot be resolved.
@@ -86,20 +98,21 @@ def java_findings(spec: RunSpec) -> list[dict[str, Any]]:
     connector = references.resolve(spec.connector)
     plugin = java_connector(connector)
     if plugin is None:
-        return []
+        return JavaAnswer()
     try:
         infos = java_infos(plugin, connector)
     except (JavaPluginError, JavaBlockedError, ConfigError) as error:
         references.hide_in_error(error)
-        return [of_error(error)]
+        return JavaAnswer([of_error(error)])
     values = (config["value"] for config in infos["configs"])
-    return [remark(value["name"], references.hide(text), "error") for value in values for text in value["errors"]]
+    found = [remark(value["name"], references.hide(text), "error") for value in values for text in value["errors"]]
+    return JavaAnswer(found, lambda own: with_java(own, infos, connector, is_sink=plugin.is_sink))
 
 
 def with_java(own: Infos, java: Infos, connector: Mapping[str, Any], *, is_sink: bool) -> Infos:
     """Both answers as one: Java's for the keys of its class, ours for those of every connector.
 
-    Values stay as we show them, because Java would show the values of references.
+    References stay as they are written, because Java would show their values.
 
     Args:
         own: what the definition of the connector says.
@@ -108,21 +121,18 @@ def with_java(own: Infos, java: Infos, connector: Mapping[str, Any], *, is_sink:
         is_sink: which keys every connector of its kind has.
     """
     shared = sink_keys().keys if is_sink else source_keys().keys
-    hide = ResolvedReferences(
-        {value.reference: str(value) for value in connector.values() if isinstance(value, ResolvedText)}
-    ).hide
-    of_java = {config["value"]["name"]: config for config in java["configs"]}
+    references = {name: value for name, value in connector.items() if isinstance(value, ResolvedText)}
+    hide = ResolvedReferences({value.reference: str(value) for value in references.values()}).hide
+    of_java = {config["value"]["name"]: _hiding(config, hide, references) for config in java["configs"]}
     configs = []
     for config in own["configs"]:
         name = config["value"]["name"]
         found = of_java.pop(name, None)
-        configs.append(config if found is None else _merged(config, found, hide, is_shared=name in shared))
-    written = as_written(connector)
-    for name, config in of_java.items():
-        value = {**config["value"], "errors": [hide(text) for text in config["value"]["errors"]]}
-        if isinstance(connector.get(name), ResolvedText):
-            value["value"] = written[name]
-        configs.append({**config, "value": value})
+        if found is not None and name in shared:
+            errors = list(dict.fromkeys((*config["value"]["errors"], *found["value"]["errors"])))
+            found = {**config, "value": {**config["value"], "errors": errors}}
+        configs.append(found or config)
+    configs += of_java.values()
     return {
         **own,
         "error_count": sum(len(config["value"]["errors"]) for config in configs),
@@ -131,15 +141,10 @@ def with_java(own: Infos, java: Infos, connector: Mapping[str, Any], *, is_sink:
     }
 
 
-def _merged(own: Infos, java: Infos, hide: Any, *, is_shared: bool) -> Infos:
-    errors = [hide(text) for text in java["value"]["errors"]]
-    if is_shared:
-        both = list(dict.fromkeys((*own["value"]["errors"], *errors)))
-        return {**own, "value": {**own["value"], "errors": both}}
-    value = {
-        **own["value"],
-        "errors": errors,
-        "recommended_values": java["value"]["recommended_values"],
-        "visible": java["value"]["visible"],
-    }
-    return {"definition": java["definition"], "value": value}
+def _hiding(config: Infos, hide: Callable[[str], str], references: Mapping[str, ResolvedText]) -> Infos:
+    """What Java says about a key, without values of references."""
+    hidden = {part: [hide(str(text)) for text in config["value"][part]] for part in ("errors", "recommended_values")}
+    value = {**config["value"], **hidden}
+    if value["name"] in references:
+        value["value"] = references[value["name"]].reference
+    return {**config, "value": value}

@@ -112,7 +112,6 @@ def test_service_files_are_joined_and_what_they_lack_is_known(tmp_path: Path) ->
         "acme.Sink": True, "acme.Second": False, "acme.Source": False,
     }  # fmt: skip
     assert result.undeclared == {"sink": ["acme.Second"], "source": ["acme.Source"]}
-    assert result.archives_without_plugins == ()
 
 
 def test_the_first_class_of_a_name_counts_as_on_the_class_path(tmp_path: Path) -> None:

@@ -33,10 +33,11 @@ def test_a_plan_names_what_uses_the_insides_of_a_worker_and_what_cannot_be_read(
     ])  # fmt: skip
     (tmp_path / "plugins" / "lake" / "b.jar").write_bytes(b"")
     use_plugin_path(worker)
-    assert notes_on_class({"connector.class": "acme.Sink"}) == (
-        f"{tmp_path}/plugins/lake/b.jar cannot be read: File is not a zip file.",
+    unreadable, uses = notes_on_class({"connector.class": "acme.Sink"})
+    assert unreadable == f"{tmp_path}/plugins/lake/b.jar cannot be read: File is not a zip file."
+    assert uses == (
         "acme.Sink: classes of its folder use Kafka Connect's worker itself, which does not run here: acme.Utils"
-        f" ({runtime}.WorkerSinkTaskContext).",
+        f" ({runtime}.WorkerSinkTaskContext)."
     )
     assert notes_on_class({"connector.class": S3}) == ()
 
