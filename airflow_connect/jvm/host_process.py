@@ -137,7 +137,10 @@ class HostProcess:
         """Whether the JVM has ended. It is not reaped, so that its children can still be found by its number."""
         if self._process.returncode is not None:
             return True
-        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # Something else in this process reaps all children, or ignores SIGCHLD.
+            return True
 
     def _read_output(self) -> None:
         """Read its output until it ends: a pipe that nobody reads would stop the JVM."""

@@ -76,6 +76,15 @@ def test_validate_answers_as_rest_does_and_hides_secrets(start_host):
     assert "geheim" not in str(result)
 
 
+def test_connector_without_a_definition_is_an_error_that_names_it(start_host):
+    host = start_host()
+    name = "plugins.FailingSources$ReturnsNothing"
+    with pytest.raises(JavaPluginError, match=r"ReturnsNothing: .*ConnectException: config\(\) must not return null"):
+        host.call("validate", config={"name": "c", "connector.class": name})
+    (described,) = host.call("describe", classes=[["source", name]]).result["value"]
+    assert described["error"].endswith("config() must not return null.")
+
+
 def test_class_that_is_no_connector_is_an_error_that_names_it(start_host):
     with pytest.raises(JavaPluginError, match=re.escape("com.example.Missing")):
         start_host().call("validate", config={"name": "c", "connector.class": "com.example.Missing"})

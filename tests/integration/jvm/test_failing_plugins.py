@@ -165,6 +165,7 @@ def test_poll_that_asks_to_be_repeated_is_not_idle(start_task, lines):
             "ConnectException: no such database; caused by java.lang.Ill",
         ),
         ("FailingSources$ConnectorRaisesError", "plan", "ConnectException: raised at once"),
+        ("FailingSources$ReturnsNothing", "plan", "ConnectException: taskConfigs() must not return null."),
         ("FailingSources$ThrowsInStart", "source", "ConnectException: no start"),
         ("Sinks$ThrowsInStart", "sink", "ConnectException: no start"),
     ],

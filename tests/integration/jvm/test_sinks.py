@@ -14,6 +14,7 @@ from tests.integration.jvm.hosting import configuration, frame_of
 pytestmark = pytest.mark.integration
 
 INT = "org.apache.kafka.connect.converters.IntegerConverter"
+NOTHING = {"errant": [], "rewind": [], "paused": [], "commit_requested": False}
 LOG_ERRORS = {"errors.log.enable": "true"}
 
 
@@ -40,7 +41,7 @@ def test_records_reach_the_task_as_a_worker_would_make_them(start_task, tmp_path
     frame = dataclasses.replace(frame_of([(b"k", b"v"), (None, b""), (b"", None)]), headers=headers, timestamp_type=1)
     assert put(host, frame) == outcome(3)
     assert put(host, frame_of([])) == outcome(0)
-    assert host.call("pre_commit", offsets=[["t", 0, 3]]).result == {"offsets": [["t", 0, 3]], "errant": []}
+    assert host.call("pre_commit", offsets=[["t", 0, 3]]).result == {"offsets": [["t", 0, 3]], **NOTHING}
     assert host.close() == []
     assert (tmp_path / "out").read_text().splitlines() == [
         "open [t-0]",
@@ -73,13 +74,13 @@ def test_errant_records_are_told_whenever_they_are_reported(start_task):
     host = start_task("Sinks$ReportsErrors", **LOG_ERRORS)
     at_once = put(host, numbered(3))["errant"]
     later = host.call("pre_commit", offsets=[["t", 0, 3]]).result["errant"]
-    said = [(*each[:3], each[3]["chain"]) for each in [*at_once, *later]]
-    assert said == [
-        ("t", 0, number, [f"java.lang.IllegalArgumentException: bad record, {when}"])
-        for number, when in enumerate(["at once", "later"])
-    ]
     at_the_end = "java.lang.IllegalArgumentException: bad record, at the end"
     assert host.close() == [f"the record t-0@2 was reported as errant when the task was stopped: {at_the_end}"]
+    said = [(*each[:3], each[3]["chain"]) for each in [*at_once, *later, *host.late_reports]]
+    assert said == [
+        ("t", 0, number, [f"java.lang.IllegalArgumentException: bad record, {when}"])
+        for number, when in enumerate(["at once", "later", "at the end"])
+    ]
 
 
 def test_errant_records_have_no_reporter_without_a_place_for_them(start_task):
@@ -95,12 +96,19 @@ def test_requests_of_a_task_are_told(start_task):
     asked = put(host, numbered(2))
     assert asked == outcome(2, rewind=[["t", 0, 4]], paused=[["t", 0]], commit_requested=True)
     assert put(host, frame_of([])) == outcome(0)
-    assert host.call("pre_commit", offsets=[["t", 0, 2]]).result == {"offsets": [], "errant": []}
+    assert host.call("pre_commit", offsets=[["t", 0, 2]]).result == {"offsets": [], **NOTHING}
+
+
+def test_requests_of_a_task_that_is_being_opened_are_told(start_host):
+    config = configuration("Sinks$AsksInOpen")
+    task = {"config": config, "task": config, "task_class": "plugins.Sinks$AsksInOpen$AskTask", "task_id": 0}
+    started = start_host().call("sink", assignment=[["t", 0]], **task).result
+    assert started == {**NOTHING, "rewind": [["t", 0, 17]], "paused": [["t", 0]]}
 
 
 def test_plugin_that_keeps_its_own_offsets_says_so(start_task):
     host = start_task("Sinks$Asks", mode2="null")
-    assert host.call("pre_commit", offsets=[["t", 0, 2]]).result == {"offsets": None, "errant": []}
+    assert host.call("pre_commit", offsets=[["t", 0, 2]]).result == {"offsets": None, **NOTHING}
 
 
 def test_failed_records_are_left_out_and_described_by_row(start_task):

@@ -120,14 +120,32 @@ def test_hosts_keep_an_archive_of_class_data(tmp_path, monkeypatch):
     assert has_archive == [False, False, True]
 
 
-def test_jvm_ends_when_its_parent_was_killed():
+def test_host_works_in_a_process_that_ignores_the_end_of_its_children():
+    program = (
+        "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN);"
+        "from airflow_connect.jvm.host import PluginHost; host = PluginHost.start([], is_driver=True, heap_mb=128);"
+        "print(host.call('memory').result['threads'] > 0, host.close())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.stderr) == ("True []\n", "")
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_jvm_ends_with_its_parent_and_leaves_no_folder(tmp_path, is_killed):
     program = (
         "from airflow_connect.jvm.host import PluginHost; host = PluginHost.start([], is_driver=True, heap_mb=128);"
-        "print(host.pid, flush=True); input()"
+        "print(host.pid, flush=True); input(); import os; os._exit(0)"
     )
     command = [sys.executable, "-c", program]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment) as parent:
         pid = int(parent.stdout.readline())
         assert is_running(pid)
-        os.kill(parent.pid, signal.SIGKILL)
+        assert len(list(tmp_path.iterdir())) == 1
+        if is_killed:
+            os.kill(parent.pid, signal.SIGKILL)
+        else:
+            parent.communicate("\n")
     wait_until(lambda: not is_running(pid), "the JVM ends within seconds", timeout_s=10)
+    assert list(tmp_path.iterdir()) == []

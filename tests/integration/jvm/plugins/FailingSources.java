@@ -60,6 +60,23 @@ public final class FailingSources {
         }
     }
 
+    public static final class ReturnsNothing extends BaseSource {
+        @Override
+        public Class<? extends Task> taskClass() {
+            return ThrowsInPoll.PollTask.class;
+        }
+
+        @Override
+        public List<Map<String, String>> taskConfigs(int most) {
+            return null;
+        }
+
+        @Override
+        public org.apache.kafka.common.config.ConfigDef config() {
+            return null;
+        }
+    }
+
     /** Prints its configuration, and has its password in an exception. */
     public static final class TellsSecrets extends BaseSource {
         @Override

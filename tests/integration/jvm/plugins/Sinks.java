@@ -256,6 +256,22 @@ public final class Sinks {
         }
     }
 
+    /** Begins at an offset of its own. */
+    public static final class AsksInOpen extends BaseSink {
+        @Override
+        public Class<? extends Task> taskClass() {
+            return AskTask.class;
+        }
+
+        public static final class AskTask extends BaseTask {
+            @Override
+            public void open(Collection<TopicPartition> partitions) {
+                partitions.forEach(partition -> context.offset(partition, 17));
+                context.pause(partitions.toArray(new TopicPartition[0]));
+            }
+        }
+    }
+
     /** Uses everything that a context has. */
     public static final class Asks extends BaseSink {
         @Override

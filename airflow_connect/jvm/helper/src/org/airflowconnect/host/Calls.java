@@ -1,6 +1,7 @@
 package org.airflowconnect.host;
 
 import java.util.concurrent.Callable;
+import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.runtime.isolation.LoaderSwap;
 import org.apache.kafka.connect.runtime.isolation.Plugins;
 
@@ -36,6 +37,15 @@ final class Calls {
         } catch (Throwable error) { // Also errors of linking, of asserting, of a stack that is full.
             throw new PluginFailure(method, plugin, error);
         }
+    }
+
+    /** The same for a call whose result must not be null. */
+    <T> T get(String method, String plugin, Callable<T> call) throws PluginFailure {
+        T result = call(method, plugin, call);
+        if (result == null) {
+            throw new PluginFailure(method, plugin, new ConnectException(method + "() must not return null."));
+        }
+        return result;
     }
 
     void run(String method, String plugin, Action action) throws PluginFailure {

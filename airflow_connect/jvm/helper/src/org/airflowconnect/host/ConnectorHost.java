@@ -35,9 +35,9 @@ final class ConnectorHost {
         plan.put("kind", isSource ? "source" : "sink");
         calls.run("initialize", name, () -> connector.initialize(context));
         calls.run("start", name, () -> connector.start(config));
-        List<Map<String, String>> tasks = calls.call("taskConfigs", name, () -> connector.taskConfigs(maxTasks));
+        List<Map<String, String>> tasks = calls.get("taskConfigs", name, () -> connector.taskConfigs(maxTasks));
         plan.set("tasks", Json.tree(tasks));
-        plan.put("task_class", calls.call("taskClass", name, () -> connector.taskClass().getName()));
+        plan.put("task_class", calls.get("taskClass", name, connector::taskClass).getName());
         plan.put("version", calls.call("version", name, connector::version));
         if (context.raised() != null) {
             throw new PluginFailure("raiseError", name, context.raised());

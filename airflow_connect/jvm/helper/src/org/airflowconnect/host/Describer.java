@@ -45,7 +45,9 @@ final class Describer {
         Calls calls = environment.callsFor(plugin.getClass());
         String version = calls.call(
                 "version", name, () -> plugin instanceof Versioned versioned ? versioned.version() : NO_VERSION);
-        ConfigDef definition = calls.call("config", name, () -> definition(plugin));
+        ConfigDef definition = plugin instanceof Connector connector
+                ? calls.get("config", name, connector::config)
+                : calls.call("config", name, () -> definition(plugin));
         described.put("version", version);
         ArrayNode keys = described.putArray("config");
         if (definition != null) {
@@ -53,10 +55,8 @@ final class Describer {
         }
     }
 
+    /** The keys of a plugin that is no connector; null: it has none. */
     private static ConfigDef definition(Object plugin) {
-        if (plugin instanceof Connector connector) {
-            return connector.config();
-        }
         if (plugin instanceof Transformation<?> transformation) {
             return transformation.config();
         }
@@ -74,11 +74,9 @@ final class Describer {
         Connector connector = environment.newConnector(config);
         String name = connector.getClass().getName();
         Calls calls = environment.callsFor(connector.getClass());
-        return calls.call("validate", name, () -> {
-            ConfigDef definition = connector.config();
-            Config validated = connector.validate(config);
-            return Json.tree(AbstractHerder.generateResult(
-                    name, definition.configKeys(), validated.configValues(), definition.groups()));
-        });
+        ConfigDef definition = calls.get("config", name, connector::config);
+        Config validated = calls.get("validate", name, () -> connector.validate(config));
+        return calls.call("validate", name, () -> Json.tree(AbstractHerder.generateResult(
+                name, definition.configKeys(), validated.configValues(), definition.groups())));
     }
 }

@@ -18,15 +18,20 @@ public final class Main {
     /** The only argument is the path of the parent's socket: arguments are visible to others, requests are not. */
     public static void main(String[] arguments) {
         LogSettings.apply();
-        ParentWatch.start();
+        Path socket = Path.of(arguments[0]);
+        PrivateFolder folder = new PrivateFolder(socket);
+        ParentWatch.start(folder);
         Thread.currentThread().setName("connect-request");
         Operations operations = new Operations();
         int code = 0;
-        try (Wire wire = Wire.connect(Path.of(arguments[0]))) {
+        try (Wire wire = Wire.connect(socket)) {
             serve(wire, operations);
         } catch (IOException gone) {
             System.err.println("The connection to the parent process has ended: " + gone);
             code = NO_CONNECTION;
+        }
+        if (!operations.isClosed()) {
+            folder.remove(); // The parent has ended, or lost interest.
         }
         if (operations.isOrderly()) {
             System.exit(code); // Java writes an archive of class data in an orderly end only.

@@ -77,7 +77,7 @@ final class Operations {
             case "ack" -> Reply.of(started(source).acknowledge(json.path("frame").asInt()));
             case "sink" -> {
                 sink = new SinkHost(environment, json);
-                yield done();
+                yield Reply.of(sink.started());
             }
             case "put" -> started(sink).put(json, request.body(), json.path("again").asBoolean());
             case "pre_commit" -> Reply.of(started(sink).preCommit(json.path("offsets")));

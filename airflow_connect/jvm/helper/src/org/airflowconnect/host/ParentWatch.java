@@ -10,14 +10,14 @@ final class ParentWatch {
 
     private ParentWatch() {}
 
-    static void start() {
+    static void start(PrivateFolder folder) {
         long parent = parent();
-        Thread watch = new Thread(() -> watch(parent), "parent-watch");
+        Thread watch = new Thread(() -> watch(parent, folder), "parent-watch");
         watch.setDaemon(true);
         watch.start();
     }
 
-    private static void watch(long parent) {
+    private static void watch(long parent, PrivateFolder folder) {
         try {
             while (parent() == parent) {
                 Thread.sleep(INTERVAL_MS);
@@ -26,6 +26,7 @@ final class ParentWatch {
             // A plugin that interrupts every thread it finds must not leave a JVM behind.
             System.err.println("The watch for the parent process was interrupted.");
         }
+        folder.remove();
         Runtime.getRuntime().halt(PARENT_GONE);
     }
 

@@ -1,6 +1,7 @@
 package org.airflowconnect.host;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -86,24 +87,16 @@ final class SinkContext implements SinkTaskContext {
         return metrics;
     }
 
-    /** {@code [[topic, partition, offset], ...]}, told once. */
-    ArrayNode takeRewinds() {
-        ArrayNode taken = Json.array();
+    /** Adds what the task asks for: offsets to go to, and a commit, once each; partitions that are paused now. */
+    void moveTo(ObjectNode result) {
+        ArrayNode offsets = result.putArray("rewind");
         synchronized (rewinds) {
-            rewinds.forEach((partition, offset) -> taken.add(Json.array(partition).add(offset)));
+            rewinds.forEach((partition, offset) -> offsets.add(Json.array(partition).add(offset)));
             rewinds.clear();
         }
-        return taken;
-    }
-
-    ArrayNode paused() {
-        ArrayNode all = Json.array();
+        ArrayNode all = result.putArray("paused");
         paused.forEach(partition -> all.add(Json.array(partition)));
-        return all;
-    }
-
-    boolean takeCommitRequest() {
-        return commitRequested.getAndSet(false);
+        result.put("commit_requested", commitRequested.getAndSet(false));
     }
 
     /** How long to wait before records are put again: what the task asked for, or 0. */

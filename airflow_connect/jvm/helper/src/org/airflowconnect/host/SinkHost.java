@@ -49,6 +49,14 @@ final class SinkHost implements TaskHost {
         calls.run("open", name(), () -> task.open(assignment));
     }
 
+    /** What the task has asked for while it was started: some begin at offsets of their own. */
+    ObjectNode started() {
+        ObjectNode result = Json.object();
+        errant.moveTo(result);
+        context.moveTo(result);
+        return result;
+    }
+
     /**
      * Puts the records of a frame, or what is left of the one before. Counts are those of this call. The body of the
      * answer has the numbers of the rows that transformations have dropped.
@@ -141,6 +149,7 @@ final class SinkHost implements TaskHost {
             answer.forEach((partition, offset) -> found.add(Json.array(partition).add(offset.offset())));
         }
         errant.moveTo(result);
+        context.moveTo(result);
         return result;
     }
 
@@ -177,9 +186,8 @@ final class SinkHost implements TaskHost {
             json.set("failed_traces", traces.json());
             errant.moveTo(json);
             json.set("retry", retry);
-            json.set("rewind", context.takeRewinds());
-            json.set("paused", context.paused());
-            return json.put("commit_requested", context.takeCommitRequest());
+            context.moveTo(json);
+            return json;
         }
     }
 }
