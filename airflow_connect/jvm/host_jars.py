@@ -16,18 +16,31 @@ HELPER = Path(__file__).with_name("helper") / "host.jar"
 _BLACKBIRD = "jackson-module-blackbird"
 _SERVICES = "META-INF/services/"
 _NEEDED = "connect-runtime"
+_HOME = "home"
+_of_worker: dict[str, Path] = {}
+
+
+def use_connect_home(folder: Path) -> None:
+    """Let hosts of this process take the runtime from a folder that a worker names, unless a connector names another.
+
+    Without it, a machine without a network could not ask Java about the keys of a connector, whose configuration names
+    the folder.
+    """
+    _of_worker[_HOME] = folder
 
 
 def runtime_jars(connect_home: Path | None = None) -> list[Path]:
     """Return the jars of Kafka Connect's runtime, always in the same order.
 
     Args:
-        connect_home: a folder with the jars of a Kafka installation (`libs`); None: fetch those of the lock.
+        connect_home: a folder with the jars of a Kafka installation (`libs`); None: that of the worker, or else fetch
+            those of the lock.
 
     Raises:
         JavaVersionError: the folder has no `connect-runtime`.
         JarsError: the jars could not be fetched.
     """
+    connect_home = connect_home or _of_worker.get(_HOME)
     jars = fetch_jars(LOCK) if connect_home is None else sorted(connect_home.glob("*.jar"))
     if not any(_NEEDED in jar.name for jar in jars):
         raise JavaVersionError(

@@ -195,6 +195,12 @@ class WorkerConfig(TypedConfig):
         "Folders with Java plugins of Kafka Connect, comma separated. Each has a folder, or a jar, for each plugin."
         " They must exist where the driver and the executors run.",
     )
+    _java_connect_home = KeyGroup("Java").low.text(
+        "airflow.java.connect.home", "",
+        "Folder with the jars of Kafka Connect 4.1 or newer (`libs` of a Kafka installation), for connectors that do"
+        " not set airflow.java.connect.home themselves. Blank: those of version 4.3.1, which are fetched from Maven"
+        " Central once.",
+    )
     # fmt: on
 
     def __init__(self, raw: Mapping[str, str], parsed: Mapping[str, Any]) -> None:

@@ -10,16 +10,18 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from airflow_connect.api.config import plugins
 from airflow_connect.api.config.plugins import PluginKind
 from airflow_connect.jvm.discovery.catalogue import Catalogue
 from airflow_connect.jvm.discovery.java_plugin import PLUGIN_KINDS, JavaPlugin, all_registered, register, registered
+from airflow_connect.jvm.host_jars import use_connect_home
 
 log = logging.getLogger(__name__)
 
-PLUGIN_PATH = "plugin.path"
+PLUGIN_PATH, CONNECT_HOME = "plugin.path", "airflow.java.connect.home"
 FRESH_S = 1.0
 """How long the files are not looked at again: pages ask about all connectors of an installation at once."""
 _MADE_BY = "airflow_connect.connectors.java.classes:java_class"
@@ -43,6 +45,8 @@ def use_plugin_path(worker: Mapping[str, Any], known: Mapping[str, str] | None =
     text = _plugin_path(worker, known)
     if not text:
         return None
+    if home := str(worker.get(CONNECT_HOME) or "").strip():
+        use_connect_home(Path(home))
     if text in _catalogues and time.monotonic() - _looked_at_s.get(text, 0) < FRESH_S:
         return _catalogues[text]
     catalogue = Catalogue.of(text)

@@ -11,6 +11,7 @@ import pytest
 from airflow_connect.api.config import plugins
 from airflow_connect.api.config.plugins import PluginKind
 from airflow_connect.errors import ConfigError
+from airflow_connect.jvm import host_jars
 from airflow_connect.jvm.discovery import registry
 from airflow_connect.jvm.discovery.registry import registered, use_plugin_path
 from tests.support.java_classes import OBJECT, SINK, SOURCE, TRANSFORMATION, class_file, jar
@@ -65,6 +66,21 @@ def test_a_reference_in_the_plugin_path_is_resolved(tmp_path: Path, monkeypatch:
     use_plugin_path({"plugin.path": "${airflow:variable:p}"}, {"${airflow:variable:p}": str(tmp_path / "a")})
     with pytest.raises(ConfigError, match="only Airflow knows"):
         use_plugin_path({"plugin.path": "${airflow:variable:q}"})
+
+
+def test_the_workers_folder_of_kafka_connect_is_that_of_every_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_jars, "_of_worker", {})
+    monkeypatch.setattr(host_jars, "fetch_jars", lambda lock: [Path(f"/{lock}/connect-runtime-4.3.1.jar")])
+    jar(tmp_path / "a" / "a.jar", [class_file("acme/Sink", SINK)])
+    for folder in ("libs", "other"):
+        jar(tmp_path / folder / "connect-runtime-4.4.0.jar")
+    use_plugin_path(worker(tmp_path / "a"))
+    assert host_jars.runtime_jars() == [Path("/connect-host-4.3.1/connect-runtime-4.3.1.jar")]
+    use_plugin_path({**worker(tmp_path / "a"), "airflow.java.connect.home": str(tmp_path / "libs")})
+    assert host_jars.runtime_jars() == [tmp_path / "libs" / "connect-runtime-4.4.0.jar"]
+    assert host_jars.runtime_jars(tmp_path / "other") == [tmp_path / "other" / "connect-runtime-4.4.0.jar"]
 
 
 def test_warnings_are_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
