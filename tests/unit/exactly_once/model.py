@@ -346,7 +346,7 @@ class ModelConfig:
     most_letters: int = 0
 
     name, store_name = "sink", BUCKET
-    counted_role, table_commits = "value", staticmethod(lambda run: ())
+    counted_role, table_commits, after_tasks = "value", staticmethod(lambda run: ()), staticmethod(lambda: None)
     guarantee = EXACTLY_ONCE
     max_failed_records = None
     dead_letter_topic = ""
