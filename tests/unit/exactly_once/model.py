@@ -174,7 +174,7 @@ class ModelSession:
     notes: Sequence[str] = ()
 
     def __init__(self, config: ModelConfig) -> None:
-        self._run = config.run
+        self._run, self.admin = config.run, None
         self.journal = ModelJournal(self._run)
 
     def __enter__(self) -> ModelSession:
@@ -348,7 +348,7 @@ class ModelConfig:
     name, store_name = "sink", BUCKET
     counted_role, table_commits, after_tasks = "value", staticmethod(lambda run: ()), staticmethod(lambda: None)
     guarantee = EXACTLY_ONCE
-    max_failed_records = None
+    max_failed_records, deletes_by_null = None, False
     dead_letter_topic = ""
     ignored_keys: Sequence[str] = ()
     delivery_notes = sink_notes = ()
