@@ -8,11 +8,13 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 from airflow_connect.api.config.references import ResolvedReferences
 from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import ConnectError, UnavailableError
+from airflow_connect.jvm.discovery.registry import use_plugin_path
 from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.driver_service.contract import EndedBy, RunNews, RunState, RunView
 from airflow_connect.runtime.reporting.internal_errors import internal_error, name_connector
@@ -125,6 +127,8 @@ class DrivenRun:
                 self._finish(RunView(self.run_id, RunState.ENDED, self._lease_s, self._ended_by), clock())
                 return
             self._state = RunState.RUNNING
+        with suppress(ConnectError):  # The driver meets the same error, and reports it.
+            use_plugin_path(spec.worker, spec.references)
         redact = redactor_of_run(spec, ResolvedReferences(spec.references))
         name = str(spec.connector.get("name") or "")
         try:
