@@ -174,7 +174,7 @@ class ModelSession:
     notes: Sequence[str] = ()
 
     def __init__(self, config: ModelConfig) -> None:
-        self._run = config.run
+        self._run, self.admin = config.run, None
         self.journal = ModelJournal(self._run)
 
     def __enter__(self) -> ModelSession:
@@ -346,9 +346,9 @@ class ModelConfig:
     most_letters: int = 0
 
     name, store_name = "sink", BUCKET
-    counted_role, table_commits = "value", staticmethod(lambda run: ())
+    counted_role, table_commits, after_tasks = "value", staticmethod(lambda run: ()), staticmethod(lambda: None)
     guarantee = EXACTLY_ONCE
-    max_failed_records = None
+    max_failed_records, deletes_by_null = None, False
     dead_letter_topic = ""
     ignored_keys: Sequence[str] = ()
     delivery_notes = sink_notes = ()
