@@ -15,6 +15,7 @@ from airflow_connect.control.herder.plugins import installed, keys_of
 from airflow_connect.control.herder.refusals import RefusedError
 from airflow_connect.control.herder.validation import refuse_invalid, validated
 from airflow_connect.control.rest.models import ConfigInfos, ConfigKeyInfo, PluginInfo
+from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.errors import ConfigError
 from airflow_connect.jvm import host_jars
 from airflow_connect.jvm.discovery.catalogue import Catalogue
@@ -24,6 +25,7 @@ from airflow_connect.jvm.discovery.runtime_types import INTERFACES, SUBTYPES
 from airflow_connect.jvm.host import PluginHost
 from airflow_connect.jvm.jars import locked_jars
 from airflow_connect.runtime.driver.checks.java import java_answer
+from airflow_connect.runtime.driver.entry import plan_connector
 from airflow_connect.runtime.spec import RunSpec
 from tests.support.command_line import run_command
 from tests.support.java_classes import SINK, class_file, jar
@@ -214,6 +216,21 @@ def test_validate_of_the_command_line_tells_what_java_finds(tmp_path: Path) -> N
     connector.write_text(json.dumps({**config, "ledger.url": "here"}))
     done = run_command("validate", "--json", worker, connector)
     assert (done.exit_code, done.result["connectors"][0]["ok"]) == (0, True)
+
+
+@pytest.mark.parametrize("kind", ["Sink", "Source"])
+def test_a_plan_says_which_of_two_classes_of_one_name_it_takes(
+    worker: dict[str, str], kafka: KafkaBroker, make_topic: Any, tmp_path: Path, kind: str
+) -> None:
+    name, topic = f"org.apache.kafka.connect.file.FileStream{kind}Connector", make_topic()
+    (tmp_path / "lines").write_text("one\n")
+    config = {"name": topic, "connector.class": name, "file": str(tmp_path / "lines")}
+    config |= {"topics": topic} if kind == "Sink" else {"topic": topic}
+    there = {**worker, "bootstrap.servers": kafka.bootstrap}
+    python = plan_connector(RunSpec(config, there)).notes
+    java = plan_connector(RunSpec({**config, "airflow.java.prefer": "true"}, there)).notes
+    assert [note for note in python if "airflow.java.prefer=true takes that one" in note] == [python[0]]
+    assert java[0] == f"{name} is the Java class {name} of plugin.path, because airflow.java.prefer is true."
 
 
 def test_a_class_that_java_cannot_load_is_left_out_of_lists_and_named_when_it_is_used(tmp_path: Path) -> None:

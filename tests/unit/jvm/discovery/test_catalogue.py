@@ -14,13 +14,6 @@ from airflow_connect.jvm.discovery.catalogue import Catalogue
 from tests.support.java_classes import OBJECT, SINK, SOURCE, TRANSFORMATION, class_file, jar, services
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("AIRFLOW_CONNECT_CACHE", str(folder))
-    return folder
-
-
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:
     folder = tmp_path / "path" / "acme sink"

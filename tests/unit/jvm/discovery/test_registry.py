@@ -19,8 +19,7 @@ from tests.support.java_plugins import forget_java_plugins
 
 
 @pytest.fixture(autouse=True)
-def forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIRFLOW_CONNECT_CACHE", str(tmp_path / "cache"))
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     forget_java_plugins(monkeypatch)
 
 
