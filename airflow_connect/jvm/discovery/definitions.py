@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from airflow_connect.api.config.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, Width
@@ -24,7 +25,7 @@ def definition_of(keys: Iterable[Mapping[str, Any]]) -> ConfigDef:
             definition.define(key)
         except ConfigError:
             # A default that its own type does not parse: Java never parses it either. It is kept as text.
-            definition.define(_as_text(key))
+            definition.define(replace(key, type=Type.STRING))
     return definition
 
 
@@ -47,12 +48,6 @@ def _key(info: Mapping[str, Any]) -> ConfigKey:
         display_name=str(info.get("display_name") or ""),
         dependents=tuple(info.get("dependents") or ()),
     )
-
-
-def _as_text(key: ConfigKey) -> ConfigKey:
-    from dataclasses import replace
-
-    return replace(key, type=Type.STRING)
 
 
 def _one_of(kind: Any, value: Any, otherwise: Any) -> Any:
