@@ -2,62 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, text
 
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.runtime import crash_points
 from tests.devstack.postgresql import USER, PostgresServer
+from tests.support.copies.debezium import ROWS_OF_CHANGES, Replicated
 from tests.support.copies.java_plugin import JavaConnector, locked_plugin
 from tests.support.servers.databases import Database
 
 pytestmark = [pytest.mark.integration, pytest.mark.budget(60)]
 
 LOCK = "debezium-postgres-3.6.3"
-
-
-@dataclass
-class Replicated:
-    """A table, and the connector that reads its changes.
-
-    Attributes:
-        connector: of the table.
-        url: of its database.
-        topic: of its changes.
-    """
-
-    connector: JavaConnector
-    url: str
-    topic: str
-
-    def execute(self, *statements: str) -> None:
-        """Change the database, in one transaction."""
-        engine = create_engine(self.url)
-        with engine.begin() as connection:
-            for statement in statements:
-                connection.execute(text(statement))
-        engine.dispose()
-
-    def changes(self) -> list[tuple[int, dict[str, Any]]]:
-        """Key and value of every record, in the order of the topic."""
-        messages = self.connector.messages(self.topic)
-        return [(json.loads(m.key() or b"{}")["id"], json.loads(m.value() or b"null")) for m in messages]
-
-    def rows(self) -> dict[int, str]:
-        """What the topic says is in the table."""
-        rows: dict[int, str] = {}
-        for key, value in self.changes():
-            if value["__deleted"] == "true":
-                rows.pop(key, None)
-            else:
-                rows[key] = value["name"]
-        return rows
 
 
 @pytest.fixture(scope="session")
@@ -83,11 +42,7 @@ def replicated(
         "plugin.name": "pgoutput",
         "slot.name": slot,
         "publication.name": slot,
-        "transforms": "unwrap",
-        "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
-        "transforms.unwrap.delete.tombstone.handling.mode": "rewrite",
-        "topic.creation.default.partitions": "1",
-        "topic.creation.default.replication.factor": "1",
+        **ROWS_OF_CHANGES,
     }
     connector = JavaConnector(kafka.bootstrap, f"changes-{unique_name}", debezium, config)
     made = Replicated(connector, postgresql_database.url, f"{unique_name}.public.orders")
