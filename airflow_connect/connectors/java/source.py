@@ -224,6 +224,9 @@ class JavaSourceTask(SourceTask):
                 transaction.commit_transaction()
         self._returned = int(self._meta["frame"])
         self._frame = None
+        idle = self._meta.get("idle")
+        if idle is not None and idle["gated"] and idle["ready"]:
+            self._is_over = self._rule.is_over(idle, time.monotonic())
 
     def _reached(self, partition: SourcePartition | None, offset: SourceOffset | None) -> None:
         """Keep an offset. Connect deletes that of a partition whose record has none; a run cannot.

@@ -1,4 +1,4 @@
-"""Debezium's JDBC sink into PostgreSQL, in the soak: upserts and deletes by the key, so a repeated record changes nothing."""
+"""Debezium's JDBC sink into PostgreSQL, in the soak: upserts and deletes by the key, which may be repeated."""
 
 from __future__ import annotations
 
