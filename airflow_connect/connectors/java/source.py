@@ -58,8 +58,8 @@ class JavaSourceConnector(JavaConnector, SourceConnector):
         alike = max(Counter(config[TASK] for config in planned).values(), default=0)
         if alike > 1:
             self.context.note(
-                f"{self.plugin.class_name} returned {alike} tasks with the same configuration: each of them may read all"
-                " of the input. Set tasks.max=1 unless the plugin divides its input among such tasks."
+                f"{self.plugin.class_name} returned {alike} tasks with the same configuration: each of them may read"
+                " all of the input. Set tasks.max=1 unless the plugin divides its input among such tasks."
             )
         return planned
 

@@ -18,7 +18,7 @@ from tests.support.servers.databases import Database
 from tests.support.session.searching import IS_SOAK
 
 IN_THE_SOAK = (
-    "test_busy_machine.py",
+    "test_debezium_ending.py",
     "test_camel_source.py",
     "test_debezium_jdbc.py",
     "test_debezium_mariadb.py",

@@ -1,4 +1,4 @@
-"""Camel's file source as bounded runs, in the soak. It does not look at offsets: it moves files away that are stored."""
+"""Camel's file source as bounded runs, in the soak. It does not look at offsets: it moves stored files away."""
 
 from __future__ import annotations
 

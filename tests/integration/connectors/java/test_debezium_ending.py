@@ -1,4 +1,4 @@
-"""Debezium on a machine whose cores are busy with something else, in the soak: slow is not empty."""
+"""When runs of Debezium end, in the soak: slow is not empty, and a heartbeat is nothing to wait for."""
 
 from __future__ import annotations
 
@@ -30,3 +30,12 @@ def test_postgresql(postgresql_changes: Replicated) -> None:
 
 def test_mariadb(mariadb_changes: Replicated) -> None:
     check_runs(mariadb_changes, "orders_1")
+
+
+def test_heartbeats(postgresql_changes: Replicated) -> None:
+    connector = postgresql_changes.connector
+    connector.run()
+    beating = connector.run(heartbeat_interval_ms="200", run_max_seconds="60")
+    assert beating.source is not None
+    assert beating.source.ended_by == {"end": 1}
+    assert beating.records > 0
