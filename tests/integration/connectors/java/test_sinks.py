@@ -146,6 +146,19 @@ def test_failing_sink_commits_nothing(
     assert again.status == "failed"
 
 
+def test_system_that_is_not_there_is_no_wrong_configuration(
+    make_connector: MakeConnector, make_topic: MakeTopic, produce: TopicProducer
+) -> None:
+    """Another attempt may succeed, if only the class itself refuses what its definition allows."""
+    topic = make_topic()
+    produce(topic, numbers(0, 1))
+    for mode, code, retriable in (("ok", "java.refused", True), ("wrong", "java.config", False)):
+        error = make_connector("Sinks$Refuses", topics=topic, mode=mode).try_run().error
+        assert error is not None
+        assert (error["code"], error["retriable"]) == (code, retriable), error
+        assert "Connection refused" in error["message"]
+
+
 def test_errant_records_are_dead_letters_also_late_ones(
     make_connector: MakeConnector, make_topic: MakeTopic, produce: TopicProducer
 ) -> None:

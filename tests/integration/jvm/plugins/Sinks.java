@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.Config;
 import org.apache.kafka.connect.connector.Task;
 import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.errors.RetriableException;
@@ -21,6 +22,21 @@ import org.apache.kafka.connect.sink.SinkRecord;
 /** Sinks that work and sinks that fail. */
 public final class Sinks {
     private Sinks() {}
+
+    /** Looks for its system when it validates a configuration, and does not find it. */
+    public static final class Refuses extends BaseSink {
+        @Override
+        public Class<? extends Task> taskClass() {
+            return Records.RecordTask.class;
+        }
+
+        @Override
+        public Config validate(Map<String, String> values) {
+            Config found = super.validate(values);
+            found.configValues().get(0).addErrorMessage("Connection refused");
+            return found;
+        }
+    }
 
     /** Writes one line for each record to `file`, and one for each call. */
     public static final class Records extends BaseSink {

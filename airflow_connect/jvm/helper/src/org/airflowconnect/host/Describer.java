@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Map;
 import org.apache.kafka.common.config.Config;
 import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.common.config.ConfigValue;
 import org.apache.kafka.connect.components.Versioned;
 import org.apache.kafka.connect.connector.Connector;
 import org.apache.kafka.connect.runtime.AbstractHerder;
@@ -69,7 +70,10 @@ final class Describer {
         return plugin instanceof Converter converter ? converter.config() : null;
     }
 
-    /** The connector's own validation, which may open connections. */
+    /**
+     * The connector's own validation, which may open connections. `against_definition` has the keys whose values cannot
+     * be right; what is wrong with others may be over soon, such as a server that is not there.
+     */
     JsonNode validate(Map<String, String> config) throws PluginFailure {
         Connector connector = environment.newConnector(config);
         String name = connector.getClass().getName();
@@ -77,8 +81,15 @@ final class Describer {
         return calls.call("validate", name, () -> {
             ConfigDef definition = connector.config();
             Config validated = connector.validate(config);
-            return Json.tree(AbstractHerder.generateResult(
+            ObjectNode infos = (ObjectNode) Json.tree(AbstractHerder.generateResult(
                     name, definition.configKeys(), validated.configValues(), definition.groups()));
+            ArrayNode against = infos.putArray("against_definition");
+            for (ConfigValue value : definition.validate(config)) {
+                if (!value.errorMessages().isEmpty()) {
+                    against.add(value.name());
+                }
+            }
+            return infos;
         });
     }
 }
