@@ -100,6 +100,16 @@ def test_key_that_is_missing_fails_the_run_and_commits_nothing(sink: JavaConnect
     assert sink.try_run().status == "failed"
 
 
+def test_record_that_it_leaves_out_is_counted(
+    sink: JavaConnector, server: MongoDbServer, produce: TopicProducer
+) -> None:
+    """Without a dead letter queue, a worker would not count it."""
+    produce(sink.config["topics"], [*upserts(range(3)), (0, None, b'{"old_name": "n"}', 1, [])])
+    report = sink.run(errors_tolerance="all")
+    assert (report.records, report.filtered) == (3, 1)
+    assert names(server, sink) == {n: f"n{n}" for n in range(3)}
+
+
 def test_setting_that_the_transformation_needs_is_named(sink: JavaConnector) -> None:
     report = sink.try_run(transforms_rename_field_pattern=None)
     assert report.error is not None

@@ -264,10 +264,26 @@ public final class Sinks {
             }
 
             private void report(SinkRecord record, String when) {
-                if (context.errantRecordReporter() == null) {
-                    throw new ConnectException("nobody to report to");
-                }
                 context.errantRecordReporter().report(record, new IllegalArgumentException("bad record, " + when));
+            }
+        }
+    }
+
+    /** Leaves every second record out, and reports it if there is somebody to report to. */
+    public static final class LeavesOut extends BaseSink {
+        @Override
+        public Class<? extends Task> taskClass() {
+            return LeaveOutTask.class;
+        }
+
+        public static final class LeaveOutTask extends BaseTask {
+            @Override
+            public void put(Collection<SinkRecord> records) {
+                for (SinkRecord record : records) {
+                    if (record.kafkaOffset() % 2 == 1 && context.errantRecordReporter() != null) {
+                        context.errantRecordReporter().report(record, new IllegalArgumentException("odd"));
+                    }
+                }
             }
         }
     }
