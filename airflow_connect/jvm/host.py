@@ -295,7 +295,9 @@ def plugin_error(error: dict[str, Any], subject: str) -> ConnectError:
         case "host":
             return InternalError(f"The plugin host has a defect. {message}\n{error.get('stack', '')}")
         case _:
-            return JavaPluginError(message)
+            return JavaPluginError(
+                message, suggestion="The log airflow_connect.java has what the plugin says about it."
+            )
 
 
 def _java() -> Java:

@@ -20,7 +20,7 @@ from airflow_connect.connectors.java.hosts import (
 )
 from airflow_connect.connectors.java.keys import JavaKeys
 from airflow_connect.counting import plural
-from airflow_connect.errors import ConfigError, TaskFailedError
+from airflow_connect.errors import ConfigError, JavaPluginError, TaskFailedError
 
 if TYPE_CHECKING:
     from airflow_connect.jvm.discovery.java_plugin import JavaPlugin
@@ -78,7 +78,8 @@ class JavaConnector(Connector):
         """Let Java check the configuration, start the connector, and tell the configuration of each task.
 
         Raises:
-            ConfigError: Java refuses the configuration.
+            ConfigError: its definition refuses the configuration.
+            JavaPluginError: the class itself does; it may have looked at its system.
             TaskFailedError: it returns more tasks than it may, or fails.
         """
         config = java_config(self.config, self.plugin.class_name)
@@ -137,6 +138,14 @@ class JavaConnector(Connector):
         wrong = [info["value"] for info in found.get("configs", []) if info["value"].get("errors")]
         if wrong:
             lines = "; ".join(f"{value['name']}: {', '.join(value['errors'])}" for value in wrong)
+            if not found["against_definition"]:
+                raise JavaPluginError(
+                    f"{self.plugin.class_name} refuses the configuration: {lines}",
+                    code="java.refused",
+                    suggestion="If it could not reach its system, another attempt may succeed. Otherwise correct these"
+                    " keys.",
+                    config_path=str(wrong[0]["name"]),
+                )
             raise ConfigError(
                 f"{self.plugin.class_name} refuses the configuration: {lines}",
                 code="java.config",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -53,7 +53,14 @@ class JavaSourceConnector(JavaConnector, SourceConnector):
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         """What the Java connector returns, in configurations that a task here understands."""
-        return self.planned(max_tasks, offsets_json(self.context.offset_reader.committed()))
+        planned = self.planned(max_tasks, offsets_json(self.context.offset_reader.committed()))
+        alike = max(Counter(config[TASK] for config in planned).values(), default=0)
+        if alike > 1:
+            self.context.note(
+                f"{self.plugin.class_name} returned {alike} tasks with the same configuration: each of them may read"
+                " all of the input. Set tasks.max=1 unless the plugin divides its input among such tasks."
+            )
+        return planned
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport | None:
         """What the Java connector answers; see `SourceConnector`."""
@@ -216,6 +223,9 @@ class JavaSourceTask(SourceTask):
                 transaction.commit_transaction()
         self._returned = int(self._meta["frame"])
         self._frame = None
+        idle = self._meta.get("idle")
+        if idle is not None and idle["gated"] and idle["ready"]:
+            self._is_over = self._rule.is_over(idle, time.monotonic())
 
     def _reached(self, partition: SourcePartition | None, offset: SourceOffset | None) -> None:
         """Keep an offset. Connect deletes that of a partition whose record has none; a run cannot.

@@ -184,6 +184,30 @@ def test_empty_polls_of_a_source_that_is_not_ready_are_no_idle_time(start_task, 
     assert (after["ready"], after["why"]) == (True, "")
 
 
+def test_source_that_reads_old_changes_of_other_tables_is_not_idle(start_task):
+    """None of them is returned; what comes after them may be of a captured table."""
+    host = start_task("io.debezium.like.LikeDebezium", step_ms="50", others_ms="1500")
+    longest = 0
+    while "rows" not in (reply := host.call("next", wait_ms=20)).result:
+        longest = max(longest, reply.result["idle_ms"])
+    assert values([reply]) == ["row"]
+    assert longest < 1000
+    after = host.call("next", wait_ms=500).result
+    assert (after["ready"], after["why"]) == (True, "")
+
+
+def test_heartbeats_are_no_sign_of_more_to_read(start_task):
+    """They cross as all records do, and each frame of them tells how long nothing else has come."""
+    host = start_task("io.debezium.like.LikeDebezium", step_ms="50", beats="true")
+    found = []
+    while not found or found[-1].result.get("idle", {}).get("idle_ms", 0) < 300:
+        reply = host.call("next", wait_ms=500)
+        if "rows" in reply.result:
+            found.append(reply)
+    assert "row" in values(found)
+    assert found[-1].result["idle"]["empty_polls"] > 2
+
+
 def test_records_of_every_kind_cross_unchanged(start_task):
     host = start_task("OddSources$Varied")
     (reply,) = replies(host)

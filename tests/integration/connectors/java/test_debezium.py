@@ -2,126 +2,37 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
 import pytest
-from sqlalchemy import create_engine, text
 
-from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.runtime import crash_points
-from tests.devstack.postgresql import USER, PostgresServer
-from tests.support.copies.java_plugin import JavaConnector, locked_plugin
-from tests.support.servers.databases import Database
+from tests.support.copies.debezium import Replicated
 
 pytestmark = [pytest.mark.integration, pytest.mark.budget(60)]
 
-LOCK = "debezium-postgres-3.6.3"
 
-
-@dataclass
-class Replicated:
-    """A table, and the connector that reads its changes.
-
-    Attributes:
-        connector: of the table.
-        url: of its database.
-        topic: of its changes.
-    """
-
-    connector: JavaConnector
-    url: str
-    topic: str
-
-    def execute(self, *statements: str) -> None:
-        """Change the database, in one transaction."""
-        engine = create_engine(self.url)
-        with engine.begin() as connection:
-            for statement in statements:
-                connection.execute(text(statement))
-        engine.dispose()
-
-    def changes(self) -> list[tuple[int, dict[str, Any]]]:
-        """Key and value of every record, in the order of the topic."""
-        messages = self.connector.messages(self.topic)
-        return [(json.loads(m.key() or b"{}")["id"], json.loads(m.value() or b"null")) for m in messages]
-
-    def rows(self) -> dict[int, str]:
-        """What the topic says is in the table."""
-        rows: dict[int, str] = {}
-        for key, value in self.changes():
-            if value["__deleted"] == "true":
-                rows.pop(key, None)
-            else:
-                rows[key] = value["name"]
-        return rows
-
-
-@pytest.fixture(scope="session")
-def debezium(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A plugin path with the connector."""
-    return locked_plugin(tmp_path_factory.mktemp("plugins"), LOCK)
-
-
-@pytest.fixture
-def replicated(
-    kafka: KafkaBroker, postgresql: PostgresServer, postgresql_database: Database, debezium: Path, unique_name: str
-) -> Iterator[Replicated]:
-    """A table of 3,000 rows."""
-    slot = unique_name.replace("-", "_")
-    config = {
-        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
-        "topic.prefix": unique_name,
-        "database.hostname": "127.0.0.1",
-        "database.port": str(postgresql.ports[0]),
-        "database.user": USER,
-        "database.password": "unused",
-        "database.dbname": slot,
-        "plugin.name": "pgoutput",
-        "slot.name": slot,
-        "publication.name": slot,
-        "transforms": "unwrap",
-        "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
-        "transforms.unwrap.delete.tombstone.handling.mode": "rewrite",
-        "topic.creation.default.partitions": "1",
-        "topic.creation.default.replication.factor": "1",
-    }
-    connector = JavaConnector(kafka.bootstrap, f"changes-{unique_name}", debezium, config)
-    made = Replicated(connector, postgresql_database.url, f"{unique_name}.public.orders")
-    made.execute(
-        "create table orders (id int primary key, name text)",
-        "insert into orders select n, 'n' || n from generate_series(1, 3000) n",
-    )
-    yield made
-    made.execute(f"select pg_drop_replication_slot('{slot}') from pg_replication_slots where slot_name = '{slot}'")
-
-
-def test_snapshot_then_changes_then_nothing(replicated: Replicated) -> None:
-    first = replicated.connector.run()
+def test_snapshot_then_changes_then_nothing(postgresql_changes: Replicated) -> None:
+    first = postgresql_changes.connector.run()
     assert first.records == 3000
-    assert [key for key, _ in replicated.changes()] == list(range(1, 3001))
+    assert [key for key, _ in postgresql_changes.changes()] == list(range(1, 3001))
 
-    replicated.execute("insert into orders values (3001, 'new'), (3002, 'newer')")
-    replicated.execute("update orders set name = 'changed' where id <= 10", "delete from orders where id = 5")
-    second = replicated.connector.run()
-    third = replicated.connector.run()
+    postgresql_changes.execute("insert into orders values (3001, 'new'), (3002, 'newer')")
+    postgresql_changes.execute("update orders set name = 'changed' where id <= 10", "delete from orders where id = 5")
+    second = postgresql_changes.connector.run()
+    third = postgresql_changes.connector.run()
 
     assert (second.records, third.status) == (13, "empty")
     wanted = {n: "changed" if n <= 10 else f"n{n}" for n in range(1, 3001) if n != 5}
-    assert replicated.rows() == {**wanted, 3001: "new", 3002: "newer"}
+    assert postgresql_changes.rows() == {**wanted, 3001: "new", 3002: "newer"}
 
 
-def test_runs_that_are_killed_lose_and_double_no_change(replicated: Replicated) -> None:
-    connector = replicated.connector
+def test_runs_that_are_killed_lose_and_double_no_change(postgresql_changes: Replicated) -> None:
+    connector = postgresql_changes.connector
     assert connector.start(crash_points.SOURCE_TASK_SENT).wait() is None
     # Debezium makes a snapshot again if the first one was not finished: nothing of it was committed.
     connector.run()
-    replicated.execute("insert into orders select n, 'late' from generate_series(3001, 3100) n")
+    postgresql_changes.execute("insert into orders select n, 'late' from generate_series(3001, 3100) n")
     assert connector.start(crash_points.SOURCE_TASK_SENT).wait() is None
     assert connector.start(crash_points.SOURCE_TASK_STORED).wait() is None
     connector.run()
 
-    assert [key for key, _ in replicated.changes()] == list(range(1, 3101))
+    assert [key for key, _ in postgresql_changes.changes()] == list(range(1, 3101))

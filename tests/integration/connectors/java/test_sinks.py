@@ -146,6 +146,19 @@ def test_failing_sink_commits_nothing(
     assert again.status == "failed"
 
 
+def test_system_that_is_not_there_is_no_wrong_configuration(
+    make_connector: MakeConnector, make_topic: MakeTopic, produce: TopicProducer
+) -> None:
+    """Another attempt may succeed, if only the class itself refuses what its definition allows."""
+    topic = make_topic()
+    produce(topic, numbers(0, 1))
+    for mode, code, retriable in (("ok", "java.refused", True), ("wrong", "java.config", False)):
+        error = make_connector("Sinks$Refuses", topics=topic, mode=mode).try_run().error
+        assert error is not None
+        assert (error["code"], error["retriable"]) == (code, retriable), error
+        assert "Connection refused" in error["message"]
+
+
 def test_errant_records_are_dead_letters_also_late_ones(
     make_connector: MakeConnector, make_topic: MakeTopic, produce: TopicProducer
 ) -> None:
@@ -159,6 +172,20 @@ def test_errant_records_are_dead_letters_also_late_ones(
     assert report.error is not None
     assert report.error["code"] == "java.late_report"
     assert Topics(sink.bootstrap).read(letters) == []
+
+
+def test_record_that_a_plugin_leaves_out_is_counted_or_fails_the_run(
+    make_connector: MakeConnector, make_topic: MakeTopic, produce: TopicProducer
+) -> None:
+    """A worker has nobody to report to without a dead letter queue, and some plugins leave records out then."""
+    topic = make_topic()
+    produce(topic, numbers(0, 10))
+    sink = make_connector("Sinks$LeavesOut", topics=topic)
+    error = sink.try_run().error
+    assert error is not None
+    assert f"{topic}-0@1" in error["message"]
+    tolerant = sink.run(errors_tolerance="all")
+    assert (tolerant.records, tolerant.filtered) == (5, 5)
 
 
 def test_plugin_that_keeps_its_own_offsets_must_be_known_as_one(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_connect.runtime import crash_points
+from airflow_connect.testing.runs import run_here
 from airflow_connect.testing.topics import Topics
 from tests.conftest import MakeTopic
 from tests.integration.connectors.java.conftest import MakeConnector
@@ -182,3 +183,17 @@ def test_plan_says_what_the_plugin_promises(make_connector: MakeConnector, make_
     unknown = plan_connector(routed(make_connector("OddSources$Varied"), make_topic()).spec())
     assert any("does not declare support for exactly once" in note for note in unknown.notes)
     assert json.dumps(plan.to_json())
+
+
+@pytest.mark.parametrize("columnar", [True, False], ids=["columns", "records"])
+def test_heartbeats_are_written_but_do_not_keep_a_run_from_ending(
+    make_connector: MakeConnector, make_topic: MakeTopic, columnar: bool
+) -> None:
+    """They come by a clock, however little there is to read; here, in each poll."""
+    source = routed(make_connector("LikeDebezium", connector_class="io.debezium.like.LikeDebezium"), make_topic())
+    source.config |= {"step_ms": "100", "beats": "true", "run.max.seconds": "15"}
+    report, _ = run_here(source.spec(), columnar=columnar)
+    assert report.status == "done", report.error
+    assert report.source is not None
+    assert report.source.ended_by == {"end": 1}
+    assert "row" in values(source, source.config["transforms.own.replacement"])

@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.Config;
 import org.apache.kafka.connect.connector.Task;
 import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.errors.RetriableException;
@@ -21,6 +22,21 @@ import org.apache.kafka.connect.sink.SinkRecord;
 /** Sinks that work and sinks that fail. */
 public final class Sinks {
     private Sinks() {}
+
+    /** Looks for its system when it validates a configuration, and does not find it. */
+    public static final class Refuses extends BaseSink {
+        @Override
+        public Class<? extends Task> taskClass() {
+            return Records.RecordTask.class;
+        }
+
+        @Override
+        public Config validate(Map<String, String> values) {
+            Config found = super.validate(values);
+            found.configValues().get(0).addErrorMessage("Connection refused");
+            return found;
+        }
+    }
 
     /** Writes one line for each record to `file`, and one for each call. */
     public static final class Records extends BaseSink {
@@ -248,9 +264,6 @@ public final class Sinks {
             }
 
             private void report(SinkRecord record, String when) {
-                if (context.errantRecordReporter() == null) {
-                    throw new ConnectException("nobody to report to");
-                }
                 context.errantRecordReporter().report(record, new IllegalArgumentException("bad record, " + when));
             }
         }
@@ -268,6 +281,25 @@ public final class Sinks {
             public void open(Collection<TopicPartition> partitions) {
                 partitions.forEach(partition -> context.offset(partition, 17));
                 context.pause(partitions.toArray(new TopicPartition[0]));
+            }
+        }
+    }
+
+    /** Leaves every second record out, and reports it if there is somebody to report to. */
+    public static final class LeavesOut extends BaseSink {
+        @Override
+        public Class<? extends Task> taskClass() {
+            return LeaveOutTask.class;
+        }
+
+        public static final class LeaveOutTask extends BaseTask {
+            @Override
+            public void put(Collection<SinkRecord> records) {
+                for (SinkRecord record : records) {
+                    if (record.kafkaOffset() % 2 == 1 && context.errantRecordReporter() != null) {
+                        context.errantRecordReporter().report(record, new IllegalArgumentException("odd"));
+                    }
+                }
             }
         }
     }

@@ -7,6 +7,8 @@ import javax.management.ObjectName;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.connector.Task;
 import org.apache.kafka.connect.data.Schema;
+import org.apache.kafka.connect.data.SchemaBuilder;
+import org.apache.kafka.connect.data.Struct;
 import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.source.SourceConnector;
 import org.apache.kafka.connect.source.SourceRecord;
@@ -59,6 +61,10 @@ public final class LikeDebezium extends SourceConnector {
     public interface StreamingMBean {
         boolean isConnected();
 
+        long getBinlogPosition();
+
+        long getMilliSecondsBehindSource();
+
         int getQueueTotalCapacity();
 
         int getQueueRemainingCapacity();
@@ -70,6 +76,8 @@ public final class LikeDebezium extends SourceConnector {
         volatile boolean completed;
         volatile boolean connected;
         volatile int remaining = 10;
+        volatile long position;
+        volatile long behindMs;
 
         @Override
         public boolean isSnapshotRunning() {
@@ -87,6 +95,16 @@ public final class LikeDebezium extends SourceConnector {
         }
 
         @Override
+        public long getBinlogPosition() {
+            return position;
+        }
+
+        @Override
+        public long getMilliSecondsBehindSource() {
+            return behindMs;
+        }
+
+        @Override
         public int getQueueTotalCapacity() {
             return 10;
         }
@@ -97,15 +115,22 @@ public final class LikeDebezium extends SourceConnector {
         }
     }
 
+    /** Between changes, it returns heartbeats in each poll if `beats=true`. */
     public static final class ReadingTask extends SourceTask {
+        private static final Schema HEARTBEAT = SchemaBuilder.struct()
+                .name("io.debezium.connector.common.Heartbeat").field("ts_ms", Schema.OPTIONAL_INT64_SCHEMA).build();
         private final Progress progress = new Progress();
         private long stepMs;
         private boolean streams;
         private volatile boolean hasRecord;
+        private boolean beats;
+        private long othersMs;
 
         @Override
         public void start(Map<String, String> values) {
             stepMs = Long.parseLong(values.get("step_ms"));
+            othersMs = Long.parseLong(values.getOrDefault("others_ms", "0"));
+            beats = "true".equals(values.get("beats"));
             streams = !"initial_only".equals(values.get("snapshot.mode"));
             Thread reader = new Thread(this::read, "reader");
             reader.setDaemon(true);
@@ -126,6 +151,7 @@ public final class LikeDebezium extends SourceConnector {
                     register(StreamingMBean.class, "streaming");
                     Thread.sleep(stepMs);
                     progress.connected = true;
+                    readOthers();
                 }
                 progress.remaining = 9;
                 Thread.sleep(stepMs);
@@ -134,6 +160,17 @@ public final class LikeDebezium extends SourceConnector {
             } catch (Exception error) {
                 throw new ConnectException(error);
             }
+        }
+
+        /** Changes of an hour ago in tables that are not captured, for as long as `others_ms`. */
+        private void readOthers() throws InterruptedException {
+            long end = System.nanoTime() + othersMs * 1_000_000;
+            while (System.nanoTime() < end) {
+                progress.behindMs = 3_600_000;
+                progress.position++;
+                Thread.sleep(1);
+            }
+            progress.behindMs = 0;
         }
 
         private <T> void register(Class<T> kind, String context) throws Exception {
@@ -146,11 +183,14 @@ public final class LikeDebezium extends SourceConnector {
         public List<SourceRecord> poll() throws InterruptedException {
             Thread.sleep(5);
             if (!hasRecord) {
-                return null;
+                return beats && progress.connected ? List.of(record(HEARTBEAT, new Struct(HEARTBEAT))) : null;
             }
             hasRecord = false;
-            return List.of(new SourceRecord(
-                    Map.of("server", "s"), Map.of("pos", 1L), "t", Schema.STRING_SCHEMA, "row"));
+            return List.of(record(Schema.STRING_SCHEMA, "row"));
+        }
+
+        private static SourceRecord record(Schema schema, Object value) {
+            return new SourceRecord(Map.of("server", "s"), Map.of("pos", 1L), "t", schema, value);
         }
 
         @Override

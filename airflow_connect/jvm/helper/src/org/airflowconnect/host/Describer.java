@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Map;
 import org.apache.kafka.common.config.Config;
 import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.common.config.ConfigValue;
 import org.apache.kafka.connect.components.Versioned;
 import org.apache.kafka.connect.connector.Connector;
 import org.apache.kafka.connect.runtime.AbstractHerder;
@@ -69,14 +70,26 @@ final class Describer {
         return plugin instanceof Converter converter ? converter.config() : null;
     }
 
-    /** The connector's own validation, which may open connections. */
+    /**
+     * The connector's own validation, which may open connections. `against_definition` has the keys whose values cannot
+     * be right; what is wrong with others may be over soon, such as a server that is not there.
+     */
     JsonNode validate(Map<String, String> config) throws PluginFailure {
         Connector connector = environment.newConnector(config);
         String name = connector.getClass().getName();
         Calls calls = environment.callsFor(connector.getClass());
         ConfigDef definition = calls.get("config", name, connector::config);
         Config validated = calls.get("validate", name, () -> connector.validate(config));
-        return calls.call("validate", name, () -> Json.tree(AbstractHerder.generateResult(
-                name, definition.configKeys(), validated.configValues(), definition.groups())));
+        return calls.call("validate", name, () -> {
+            ObjectNode infos = (ObjectNode) Json.tree(AbstractHerder.generateResult(
+                    name, definition.configKeys(), validated.configValues(), definition.groups()));
+            ArrayNode against = infos.putArray("against_definition");
+            for (ConfigValue value : definition.validate(config)) {
+                if (!value.errorMessages().isEmpty()) {
+                    against.add(value.name());
+                }
+            }
+            return infos;
+        });
     }
 }

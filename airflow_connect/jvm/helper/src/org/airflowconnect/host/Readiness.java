@@ -1,11 +1,13 @@
 package org.airflowconnect.host;
 
 import java.lang.management.ManagementFactory;
+import java.util.List;
 import java.util.Set;
 import javax.management.JMException;
 import javax.management.MBeanServer;
 import javax.management.MalformedObjectNameException;
 import javax.management.ObjectName;
+import org.apache.kafka.connect.source.SourceRecord;
 
 /**
  * Whether an empty poll of a source means that there is nothing.
@@ -17,9 +19,17 @@ final class Readiness {
     private static final String DEBEZIUM = "io.debezium.";
     private static final String NAMES = "debezium.*:type=connector-metrics,context=%s,*";
     private static final String ONLY_SNAPSHOT = "initial_only";
+    /** Name of the value's schema. Source: io.debezium.schema.SchemaFactory. */
+    private static final String HEARTBEAT = "io.debezium.connector.common.Heartbeat";
+
+    /** Attributes of which one changes with each event, also with those of tables that are not captured. */
+    private static final List<String> PLACES = List.of(
+            "BinlogFilename", "BinlogPosition", "TotalNumberOfEventsSeen", "NumberOfEventsFiltered");
 
     private final boolean isDebezium;
     private final boolean endsWithSnapshot;
+    private final long startedMs = System.currentTimeMillis();
+    private String place = "";
 
     Readiness(Class<?> task, String snapshotMode) {
         isDebezium = task.getName().startsWith(DEBEZIUM);
@@ -29,6 +39,15 @@ final class Readiness {
     /** Whether the plugin tells; the parent waits longer for others. */
     boolean isKnown() {
         return isDebezium;
+    }
+
+    /** Whether a batch only tells that the plugin lives: it comes by a clock, so it is no sign of more to read. */
+    boolean isQuiet(List<SourceRecord> batch) {
+        if (batch == null || batch.isEmpty()) {
+            return true;
+        }
+        return isDebezium && batch.stream().map(SourceRecord::valueSchema)
+                .allMatch(schema -> schema != null && HEARTBEAT.equals(schema.name()));
     }
 
     /** Why the source is not ready, or "". */
@@ -63,7 +82,26 @@ final class Readiness {
                 return "it is not connected yet";
             }
         }
-        return queueObstacle(streams);
+        String queue = queueObstacle(streams);
+        return queue.isEmpty() && readsTheOld(streams) ? "it still reads changes from before the run" : queue;
+    }
+
+    /**
+     * Whether it has read on since the last question, and is at changes that are older than this task. None of them may
+     * be of the captured tables: then poll() returns nothing, although changes that it will return come after them.
+     */
+    private boolean readsTheOld(Set<ObjectName> streams) {
+        String before = place;
+        long behindMs = 0;
+        StringBuilder now = new StringBuilder();
+        for (ObjectName stream : streams) {
+            PLACES.forEach(name -> now.append(attribute(stream, name)).append(' '));
+            if (attribute(stream, "MilliSecondsBehindSource") instanceof Long lag) {
+                behindMs = Math.max(behindMs, lag);
+            }
+        }
+        place = now.toString();
+        return !place.equals(before) && behindMs > System.currentTimeMillis() - startedMs;
     }
 
     private String queueObstacle(Set<ObjectName> contexts) {

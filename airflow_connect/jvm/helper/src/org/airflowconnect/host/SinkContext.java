@@ -28,7 +28,10 @@ final class SinkContext implements SinkTaskContext {
     private final AtomicBoolean commitRequested = new AtomicBoolean();
     private final AtomicLong timeoutMs = new AtomicLong(NONE);
 
-    /** @param errant null: the configuration has no place for errant records, as a worker says it */
+    /**
+     * @param errant always there, unlike in a worker, which has none without a dead letter queue and without
+     *     `errors.log.enable`: plugins then leave records out, and nobody learns of it
+     */
     SinkContext(Map<String, String> config, Set<TopicPartition> assignment, ErrantRecords errant) {
         this.config = config;
         this.assignment = assignment;

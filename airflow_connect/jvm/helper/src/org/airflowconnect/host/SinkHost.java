@@ -42,8 +42,7 @@ final class SinkHost implements TaskHost {
         records = new SinkRecords(chain);
         task = setup.newTask(SinkTask.class);
         assignment = Json.topicPartitions(request.path("assignment"));
-        context = new SinkContext(
-                setup.taskConfig(), assignment, config.enableErrantRecordReporter() ? errant : null);
+        context = new SinkContext(setup.taskConfig(), assignment, errant);
         calls.run("initialize", name(), () -> task.initialize(context));
         calls.run("start", name(), () -> task.start(setup.taskConfig()));
         calls.run("open", name(), () -> task.open(assignment));

@@ -70,7 +70,7 @@ final class SourceHost implements TaskHost {
                 if (!frame.delivered().isEmpty()) {
                     notAcknowledged.put(frame.number(), frame.delivered());
                 }
-                return Reply.of(frame.json(), frame.writer.buffers());
+                return Reply.of(describe(frame), frame.writer.buffers());
             }
             if (found instanceof Throwable error) {
                 end = error;
@@ -81,6 +81,16 @@ final class SourceHost implements TaskHost {
                 return Reply.of(idle);
             }
         }
+    }
+
+    /** With what is known about the source if it has nothing more: heartbeats may come before any wait has ended. */
+    private ObjectNode describe(SourceFrame frame) {
+        ObjectNode json = frame.json();
+        ObjectNode idle = younger == null ? poller.idle() : null;
+        if (idle != null) {
+            json.set("idle", idle);
+        }
+        return json;
     }
 
     /** In the order in which the poller made them: the frame that it offers is younger than one that is ready. */

@@ -83,7 +83,7 @@ final class SourcePoller implements Runnable {
 
     /**
      * Facts about a source that has nothing, or null if it has something by now. The facts are read before the queue:
-     * an empty poll that is counted has put its frame there.
+     * an empty poll, or one with heartbeats alone, that is counted has put its frame there.
      */
     ObjectNode idle() {
         long now = System.nanoTime();
@@ -156,9 +156,12 @@ final class SourcePoller implements Runnable {
             throw failure;
         }
         boolean isEmpty = batch == null || batch.isEmpty();
+        boolean isQuiet = readiness.isQuiet(batch);
         if (!isEmpty) {
             isFirst = false;
-            becomeActive("");
+            if (!isQuiet) {
+                becomeActive("");
+            }
             pauses = 0;
             try {
                 addBatch(batch);
@@ -169,9 +172,9 @@ final class SourcePoller implements Runnable {
             }
         }
         markBatch();
-        if (isEmpty) {
+        if (isQuiet) {
             emitIfFilled();
-            countEmptyPoll();
+            countQuietPoll();
         } else if (wasCut || frame.writer.rows() >= limits.rows || frame.bytes() >= limits.bytes) {
             emitIfFilled();
         }
@@ -316,7 +319,7 @@ final class SourcePoller implements Runnable {
     }
 
     /** Also keeps a source that returns at once from using a core. */
-    private void countEmptyPoll() {
+    private void countQuietPoll() {
         long now = System.nanoTime();
         if (!obstacle.startsWith(RETRIED)) {
             if (now - lastReadiness >= READINESS_NANOS || lastReadiness == 0) {
