@@ -74,8 +74,13 @@ class JavaConnector(Connector):
         DRIVER_HOSTS.give_back(self.plugin, config, host)
         return answer
 
-    def planned(self, max_tasks: int, offsets: Sequence[Sequence[Any]]) -> list[dict[str, str]]:
+    def planned(self, max_tasks: int, offsets: Sequence[Sequence[Any]], late_ms: int = 0) -> list[dict[str, str]]:
         """Let Java check the configuration, start the connector, and tell the configuration of each task.
+
+        Args:
+            max_tasks: `tasks.max`.
+            offsets: committed ones of a source.
+            late_ms: how long a connector without tasks may take to ask for a reconfiguration, and have some.
 
         Raises:
             ConfigError: Java refuses the configuration.
@@ -88,7 +93,8 @@ class JavaConnector(Connector):
             config=config,
             max_tasks=max_tasks,
             offsets=offsets,
-            timeout_s=JavaKeys.from_config(self.config).call_timeout_s,
+            late_ms=late_ms,
+            timeout_s=JavaKeys.from_config(self.config).call_timeout_s + late_ms / 1000,
         )
         tasks = plan.result["tasks"]
         if len(tasks) > max_tasks:
@@ -120,7 +126,11 @@ class JavaConnector(Connector):
                 " says.",
             )
         if found.get("reconfigure"):
-            self.context.request_task_reconfiguration()
+            self.other_tasks_requested()
+
+    def other_tasks_requested(self) -> None:
+        """The connector has asked for other tasks while those of this run were running."""
+        self.context.request_task_reconfiguration()
 
     def stop(self) -> None:
         """Stop the Java connector and end its host."""

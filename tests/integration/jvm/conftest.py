@@ -22,9 +22,11 @@ KINDS = {
     "org.apache.kafka.connect.source.SourceConnector": (
         "plugins/FailingSources$*",
         "plugins/OddSources$*",
+        "plugins/ResumingSource",
+        "plugins/SlowSources$*",
         "io/debezium/like/LikeDebezium",
     ),
-    "org.apache.kafka.connect.sink.SinkConnector": ("plugins/Sinks$*",),
+    "org.apache.kafka.connect.sink.SinkConnector": ("plugins/Sinks$*", "plugins/OddSinks$*"),
 }
 
 
