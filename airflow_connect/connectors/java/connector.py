@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_connect.api.config.config_def import ConfigValue
 from airflow_connect.api.config.plugins import PluginKind, resolve
 from airflow_connect.api.connector import Connector
+from airflow_connect.config.resolved.loading import secret_names
 from airflow_connect.config.resolved.own_chain import chain_classes
 from airflow_connect.connectors.java.hosts import (
     DRIVER_HOSTS,
     TASK,
     TASK_CLASS,
     TASK_ID,
+    TASK_SECRETS,
     close_host,
     java_config,
 )
@@ -104,7 +106,8 @@ class JavaConnector(Connector):
                 code="plugin.task_configs",
                 suggestion="Set tasks.max to the number that the plugin supports.",
             )
-        added = {TASK_CLASS: plan.result["task_class"]}
+        secrets = json.dumps(sorted(secret_names(self.config)))
+        added = {TASK_CLASS: plan.result["task_class"], TASK_SECRETS: secrets}
         return [
             {**self.config, **added, TASK: json.dumps(task), TASK_ID: str(number)} for number, task in enumerate(tasks)
         ]

@@ -24,6 +24,7 @@ KINDS = {
         "plugins/OddSources$*",
         "plugins/ResumingSource",
         "plugins/SlowSources$*",
+        "plugins/NoisySources$*",
         "io/debezium/like/LikeDebezium",
     ),
     "org.apache.kafka.connect.sink.SinkConnector": ("plugins/Sinks$*", "plugins/OddSinks$*"),
