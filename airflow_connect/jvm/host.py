@@ -49,7 +49,11 @@ _THREADS = ("connect-request", "connect-poll")
 
 
 class PluginHost:
-    """A running plugin host; a context manager. Not for several threads at once."""
+    """A running plugin host; a context manager. Not for several threads at once.
+
+    Attributes:
+        secret_names: keys of type PASSWORD, in addition to those with names that suggest a secret.
+    """
 
     def __init__(self, process: HostProcess, wire: Wire, archive: ClassDataArchive) -> None:
         """Use `start`."""
@@ -59,6 +63,7 @@ class PluginHost:
         self._subject = "a Java plugin"
         self._hide = Redactor([])
         self._secrets: set[str] = set()
+        self.secret_names: frozenset[str] = frozenset()
         self._exit_code: int | None = None
         self.hello: dict[str, Any] = {}
         self.late_reports: list[Any] = []
@@ -223,7 +228,8 @@ class PluginHost:
     def _learn(self, members: dict[str, Any]) -> None:
         """Remember which plugin runs here, and which secrets it gets: it may print them."""
         if "config" in members:
-            self._secrets.update(secret_values(members["config"], members.get("task", {})))
+            configs = (members["config"], members.get("task", {}))
+            self._secrets.update(secret_values(*configs, secret_names=self.secret_names))
             self._hide = self._process.hide = Redactor(self._secrets)
         connector = members.get("config", {}).get("connector.class")
         if connector:

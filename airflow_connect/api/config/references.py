@@ -11,13 +11,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from airflow_connect.errors import ConnectError
 
 SHORTEST_HIDDEN = 5
 """Minimum length of values that are replaced inside other text. Shorter values occur in ordinary words, and the gaps
 would reveal them."""
+
+
+def written_forms(text: str) -> frozenset[str]:
+    """The text, and how it is written in JSON (with and without escapes of other characters than ASCII) and in a URL."""
+    in_json = (json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
+    return frozenset((text, *in_json, quote(text, safe=""), quote_plus(text), quote_plus(text, safe="*")))
 
 
 class Reference(NamedTuple):
@@ -149,7 +155,7 @@ class ResolvedReferences:
         for reference, value in self.values.items():
             # A list is shown with blanks after its commas.
             for part in (value, value.strip(), ", ".join(value.split(",")), *value.splitlines()):
-                for form in (part, json.dumps(part)[1:-1], quote(part, safe="")):
+                for form in written_forms(part):
                     if len(form) >= SHORTEST_HIDDEN:
                         found.setdefault(form, reference)
         return sorted(found.items(), key=lambda item: -len(item[0]))

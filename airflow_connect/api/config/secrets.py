@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.config.references import ResolvedReferences, is_reference
+from airflow_connect.api.config.references import ResolvedReferences, is_reference, written_forms
 from airflow_connect.api.config.values import HIDDEN, is_secret_name
 
 if TYPE_CHECKING:
@@ -65,10 +65,11 @@ class Redactor:
         """Keep the values that are long enough to be distinguished from ordinary text.
 
         Args:
-            secrets: replaced by `[hidden]`.
+            secrets: replaced by `[hidden]`, also where they are written as in JSON or in a URL.
             references: their values are replaced by the references themselves.
         """
-        self._secrets = sorted((s for s in secrets if len(s) >= MIN_SECRET_LENGTH), key=len, reverse=True)
+        forms = {form for secret in secrets if len(secret) >= MIN_SECRET_LENGTH for form in written_forms(secret)}
+        self._secrets = sorted(forms, key=len, reverse=True)
         self._references = references or ResolvedReferences()
 
     def __call__(self, text: str) -> str:

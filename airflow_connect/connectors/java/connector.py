@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_connect.api.config.config_def import ConfigValue
 from airflow_connect.api.config.plugins import PluginKind, resolve
 from airflow_connect.api.connector import Connector
+from airflow_connect.config.resolved.loading import secret_names
 from airflow_connect.config.resolved.own_chain import chain_classes
 from airflow_connect.connectors.java.hosts import (
     DRIVER_HOSTS,
     TASK,
     TASK_CLASS,
     TASK_ID,
+    TASK_SECRETS,
     close_host,
     java_config,
 )
@@ -74,8 +76,13 @@ class JavaConnector(Connector):
         DRIVER_HOSTS.give_back(self.plugin, config, host)
         return answer
 
-    def planned(self, max_tasks: int, offsets: Sequence[Sequence[Any]]) -> list[dict[str, str]]:
+    def planned(self, max_tasks: int, offsets: Sequence[Sequence[Any]], late_ms: int = 0) -> list[dict[str, str]]:
         """Let Java check the configuration, start the connector, and tell the configuration of each task.
+
+        Args:
+            max_tasks: `tasks.max`.
+            offsets: committed ones of a source.
+            late_ms: how long a connector without tasks may take to ask for a reconfiguration, and have some.
 
         Raises:
             ConfigError: its definition refuses the configuration.
@@ -89,7 +96,8 @@ class JavaConnector(Connector):
             config=config,
             max_tasks=max_tasks,
             offsets=offsets,
-            timeout_s=JavaKeys.from_config(self.config).call_timeout_s,
+            late_ms=late_ms,
+            timeout_s=JavaKeys.from_config(self.config).call_timeout_s + late_ms / 1000,
         )
         tasks = plan.result["tasks"]
         if len(tasks) > max_tasks:
@@ -99,7 +107,8 @@ class JavaConnector(Connector):
                 code="plugin.task_configs",
                 suggestion="Set tasks.max to the number that the plugin supports.",
             )
-        added = {TASK_CLASS: plan.result["task_class"]}
+        secrets = json.dumps(sorted(secret_names(self.config)))
+        added = {TASK_CLASS: plan.result["task_class"], TASK_SECRETS: secrets}
         return [
             {**self.config, **added, TASK: json.dumps(task), TASK_ID: str(number)} for number, task in enumerate(tasks)
         ]
@@ -121,7 +130,11 @@ class JavaConnector(Connector):
                 " says.",
             )
         if found.get("reconfigure"):
-            self.context.request_task_reconfiguration()
+            self.other_tasks_requested()
+
+    def other_tasks_requested(self) -> None:
+        """The connector has asked for other tasks while those of this run were running."""
+        self.context.request_task_reconfiguration()
 
     def stop(self) -> None:
         """Stop the Java connector and end its host."""

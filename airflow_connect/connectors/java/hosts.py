@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import logging
 import threading
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.config.resolved.loading import secret_names
 from airflow_connect.connectors.java.keys import JavaKeys
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 TASK, TASK_CLASS, TASK_ID = "airflow.java.task", "airflow.java.task.class", "airflow.java.task.id"
 """In the configuration of a task: what the Java connector returned for it as JSON, its class, and its number."""
+TASK_SECRETS = "airflow.java.task.secrets"
+"""There, too: which keys are of type PASSWORD, as a JSON list. A task does not ask Java for definitions."""
 KEPT_S = 10.0
 """How long a host is kept after it has answered a question."""
 _PLUGIN_LOG = logging.getLogger("airflow_connect.java")
@@ -81,7 +85,9 @@ def start_host(plugin: JavaPlugin, config: Mapping[str, str]) -> PluginHost:
     Raises:
         ConnectError: see `HostSettings`.
     """
-    return HostSettings.of(plugin, config, is_driver=False).start()
+    host = HostSettings.of(plugin, config, is_driver=False).start()
+    host.secret_names = frozenset(json.loads(config[TASK_SECRETS]))
+    return host
 
 
 class DriverHosts:
@@ -101,10 +107,11 @@ class DriverHosts:
         settings = HostSettings.of(plugin, config, is_driver=True)
         with self._lock:
             kept = self._kept.pop(settings, None)
-        if kept is None:
-            return settings.start()
-        kept[1].cancel()
-        return kept[0]
+        if kept is not None:
+            kept[1].cancel()
+        host = settings.start() if kept is None else kept[0]
+        host.secret_names = secret_names(config)
+        return host
 
     def give_back(self, plugin: JavaPlugin, config: Mapping[str, str], host: PluginHost) -> None:
         """Keep a host that still has no connector."""

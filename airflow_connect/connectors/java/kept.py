@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_connect.api.offsets import TopicPartition
@@ -22,8 +22,8 @@ class Kept(Protocol):
     def place(self, row: int) -> tuple[TopicPartition, int]:
         """Partition and offset of one of them."""
 
-    def ends(self) -> Iterable[tuple[TopicPartition, int]]:
-        """The last offset of each partition."""
+    def ends(self, without: Collection[int]) -> Iterable[tuple[TopicPartition, int]]:
+        """The last offset of each partition, without some rows."""
 
     def find(self, tp: TopicPartition, offset: int) -> SinkRecord | None:
         """The record there, if it is one of these."""
@@ -45,9 +45,11 @@ class KeptColumns:
         """See `Kept`."""
         return self._tp, int(self._batch.offsets[row])
 
-    def ends(self) -> Iterable[tuple[TopicPartition, int]]:
+    def ends(self, without: Collection[int]) -> Iterable[tuple[TopicPartition, int]]:
         """See `Kept`."""
-        return ((self._tp, int(self._batch.offsets[-1])),) if len(self._batch) else ()
+        out = frozenset(without)
+        last = next((row for row in reversed(range(len(self))) if row not in out), None)
+        return () if last is None else (self.place(last),)
 
     def find(self, tp: TopicPartition, offset: int) -> SinkRecord | None:
         """See `Kept`."""
@@ -84,9 +86,10 @@ class KeptRecords:
         record = self._records[row]
         return TopicPartition(record.original_topic, record.original_partition), record.offset
 
-    def ends(self) -> Iterable[tuple[TopicPartition, int]]:
+    def ends(self, without: Collection[int]) -> Iterable[tuple[TopicPartition, int]]:
         """See `Kept`."""
-        return dict(map(self.place, range(len(self)))).items()
+        out = frozenset(without)
+        return dict(self.place(row) for row in range(len(self)) if row not in out).items()
 
     def find(self, tp: TopicPartition, offset: int) -> SinkRecord | None:
         """See `Kept`."""

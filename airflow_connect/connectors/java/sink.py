@@ -24,7 +24,7 @@ from airflow_connect.connectors.java.hosts import (
 )
 from airflow_connect.connectors.java.kept import KeptColumns, KeptRecords, frame_of_columns, frame_of_records
 from airflow_connect.connectors.java.keys import IDEMPOTENT, PLUGIN, JavaSinkKeys
-from airflow_connect.errors import FatalDataError, TaskFailedError, UnavailableError
+from airflow_connect.errors import FatalDataError, OffsetError, TaskFailedError, UnavailableError
 from airflow_connect.retrying import Backoff, Retry
 
 if TYPE_CHECKING:
@@ -86,8 +86,10 @@ class JavaSinkTask(SinkTask):
         self._host: PluginHost | None = None
         self._typed = JavaSinkKeys.from_config(config)
         self._config = config
+        self._read: dict[TopicPartition, int] = {}
+        """Offset of the last record that the host has got."""
         self._last: dict[TopicPartition, int] = {}
-        """Offset of the last record that the plugin has got."""
+        """Offset of the last record that the plugin has got: its chain has neither dropped it, nor failed at it."""
         self._confirmed: dict[TopicPartition, int] | None = None
         self._failed: list[tuple[TopicPartition, int, RecordFailedError]] = []
         self._dropped: list[NDArray[np.int64]] = []
@@ -111,7 +113,7 @@ class JavaSinkTask(SinkTask):
     def put(self, records: Sequence[SinkRecord]) -> None:
         """See `SinkTask`; the value of each record is the whole message."""
         if not records:
-            self._call("put", rows=0)
+            self._put(rows=0)
         for _kind, group in groupby(records, key=lambda record: record.timestamp_type):
             run = list(group)
             for row in self._deliver(frame_of_records(run), KeptRecords(run)):
@@ -146,7 +148,7 @@ class JavaSinkTask(SinkTask):
 
     def flush(self) -> Sequence[StagedFile]:
         """Let the plugin write what it has; it confirms that in `pre_commit`."""
-        self._call("put", rows=0)
+        self._put(rows=0)
         self.report_failed()
         return ()
 
@@ -172,7 +174,7 @@ class JavaSinkTask(SinkTask):
             if time.monotonic() >= deadline:
                 raise self._not_confirmed(waiting[0], confirmed)
             time.sleep(_FLUSH_PAUSE_S)
-            self._call("put", rows=0)
+            self._put(rows=0)
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
         """Stop the Java task and end its host.
@@ -197,7 +199,7 @@ class JavaSinkTask(SinkTask):
         reply = self._host.call(op, body, timeout_s=self._typed.call_timeout_s, **members)
         found = reply.result
         for topic, partition, offset in found.get("rewind") or ():
-            self.context.offset(TopicPartition(topic, partition), offset)
+            self._move(TopicPartition(topic, partition), offset)
         if "paused" in found:
             paused = {TopicPartition(topic, partition) for topic, partition in found["paused"]}
             self.context.pause(*(paused - self._paused))
@@ -217,8 +219,25 @@ class JavaSinkTask(SinkTask):
 
         self._keep(kept)
         self._confirmed = None
+        for tp, last in kept.ends(()):
+            self._read[tp] = max(last, self._read.get(tp, -1))
         encoded = encode(frame)
-        reply = self._call("put", encoded.body, **encoded.members)
+        dropped, failed = self._put(encoded.body, **encoded.members)
+        for row, error in failed:
+            self._failed.append((*kept.place(row), failure_of(error)))
+        for tp, last in kept.ends((*dropped.tolist(), *(row for row, _ in failed))):
+            self._last[tp] = max(last, self._last.get(tp, -1))
+        return np.asarray(dropped, np.int32)
+
+    def _put(self, body: Any = None, **members: Any) -> tuple[NDArray[np.int32], list[Any]]:
+        """Call `put`, again as often as the plugin asks for it; returns rows that were dropped, and that have failed.
+
+        Raises:
+            UnavailableError: the plugin asks for too long.
+        """
+        import numpy as np
+
+        reply = self._call("put", body, **members)
         retry = Retry(Backoff(0.3, longest_s=10.0), within_s=self._retry_s)
         dropped, failed = [_dropped_rows(reply)], list(reply.result["failed"])
         while reply.result.get("retry"):
@@ -233,11 +252,29 @@ class JavaSinkTask(SinkTask):
             reply = self._call("put", again=True)
             dropped.append(_dropped_rows(reply))
             failed += reply.result["failed"]
-        for row, error in failed:
-            self._failed.append((*kept.place(row), failure_of(error)))
-        for tp, last in kept.ends():
-            self._last[tp] = max(last, self._last.get(tp, -1))
-        return np.concatenate(dropped)
+        return np.concatenate(dropped), failed
+
+    def _move(self, tp: TopicPartition, offset: int) -> None:
+        """Follow a plugin that has set the offset of a partition.
+
+        Raises:
+            OffsetError: it wants records again that it has got, or older ones.
+        """
+        last = self._read.get(tp)
+        if last is not None and offset <= last:
+            raise OffsetError(
+                f"{self.plugin.class_name} requested {tp.topic}-{tp.partition}@{offset}, but it has got the records up"
+                f" to {last}, and a run cannot go back.",
+                suggestion="Nothing was committed: the next run passes all of them to it again.",
+            )
+        start = next((r.start for r in self.context.ranges if r.topic_partition == tp), offset)
+        first = start if last is None else last + 1
+        self.context.offset(tp, offset)
+        if offset > first:
+            self.context.note(
+                f"{self.plugin.class_name} has skipped {tp.topic}-{tp.partition} from the offset {first} to {offset}:"
+                " it has set its own offset."
+            )
 
     @property
     def _retry_s(self) -> float:
@@ -250,7 +287,7 @@ class JavaSinkTask(SinkTask):
         """Offsets that the plugin confirms; asked again only after new records."""
         if self._confirmed is not None and all(self._is_confirmed(tp) for tp in offsets):
             return self._confirmed
-        given = [[tp.topic, tp.partition, last + 1] for tp, last in self._last.items()]
+        given = [[tp.topic, tp.partition, last + 1] for tp, last in self._read.items()]
         answer = self._call("pre_commit", offsets=given).result
         self.report_failed()
         self._confirmed = {TopicPartition(topic, part): offset for topic, part, offset in answer["offsets"] or ()}

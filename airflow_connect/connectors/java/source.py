@@ -53,14 +53,32 @@ class JavaSourceConnector(JavaConnector, SourceConnector):
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         """What the Java connector returns, in configurations that a task here understands."""
-        planned = self.planned(max_tasks, offsets_json(self.context.offset_reader.committed()))
-        alike = max(Counter(config[TASK] for config in planned).values(), default=0)
+        committed = offsets_json(self.context.offset_reader.committed())
+        given = JavaSourceKeys.from_config(self.config).start_grace_ms
+        late_ms = EndRule.grace_of(given, has_offsets=bool(committed))
+        tasks = self.planned(max_tasks, committed, late_ms=late_ms)
+        self._note_on(tasks, late_ms)
+        return tasks
+
+    def _note_on(self, tasks: Sequence[Mapping[str, str]], late_ms: int) -> None:
+        """What is unusual about the tasks."""
+        name = self.plugin.class_name
+        if not tasks:
+            self.context.note(f"{name} has no task, also not after {late_ms / 1000:g} s: it has found nothing to read.")
+        alike = max(Counter(config[TASK] for config in tasks).values(), default=0)
         if alike > 1:
             self.context.note(
-                f"{self.plugin.class_name} returned {alike} tasks with the same configuration: each of them may read"
-                " all of the input. Set tasks.max=1 unless the plugin divides its input among such tasks."
+                f"{name} returned {alike} tasks with the same configuration: each of them may read all of the input."
+                " Set tasks.max=1 unless the plugin divides its input among such tasks."
             )
-        return planned
+
+    def other_tasks_requested(self) -> None:
+        """Say it in the report: what the new tasks would read, this run has not read."""
+        super().other_tasks_requested()
+        self.context.note(
+            f"{self.plugin.class_name} requested other tasks while those of this run were running: it may have found"
+            " more to read. The next run asks for its tasks again."
+        )
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport | None:
         """What the Java connector answers; see `SourceConnector`."""
@@ -276,6 +294,9 @@ def _parts_of(frame: Frame) -> Iterable[_Part]:
     codes = topics.astype(np.int64) << 32 | partitions.astype(np.int64) & 0xFFFFFFFF
     if (codes == codes[0]).all():
         groups: list[tuple[int, Any]] = [(0, None)]
+    elif _mixes(topics, partitions):
+        starts = np.flatnonzero(np.diff(codes, prepend=codes[0] - 1))
+        groups = [(int(rows[0]), rows) for rows in np.split(np.arange(len(codes)), starts[1:])]
     else:
         order = np.argsort(codes, kind="stable")
         ends = np.flatnonzero(np.diff(codes[order])) + 1
@@ -283,6 +304,13 @@ def _parts_of(frame: Frame) -> Iterable[_Part]:
     for first, rows in groups:
         partition = int(partitions[first])
         yield _Part(frame.topics[int(topics[first])], None if partition < 0 else partition, rows)
+
+
+def _mixes(topics: Any, partitions: Any) -> bool:
+    """Whether only some records of a topic name their partition: the key of the others may lead to the same one."""
+    import numpy as np
+
+    return bool(len(np.intersect1d(topics[partitions < 0], topics[partitions >= 0])))
 
 
 def _timestamps(stamps: pa.Array[Any]) -> pa.Array[Any] | None:

@@ -22,9 +22,12 @@ KINDS = {
     "org.apache.kafka.connect.source.SourceConnector": (
         "plugins/FailingSources$*",
         "plugins/OddSources$*",
+        "plugins/ResumingSource",
+        "plugins/SlowSources$*",
+        "plugins/NoisySources$*",
         "io/debezium/like/LikeDebezium",
     ),
-    "org.apache.kafka.connect.sink.SinkConnector": ("plugins/Sinks$*",),
+    "org.apache.kafka.connect.sink.SinkConnector": ("plugins/Sinks$*", "plugins/OddSinks$*"),
 }
 
 

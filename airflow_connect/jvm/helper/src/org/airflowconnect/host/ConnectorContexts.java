@@ -44,6 +44,11 @@ final class ConnectorContexts implements SourceConnectorContext, SinkConnectorCo
         return raised.get();
     }
 
+    /** Whether other tasks were requested since the last call. */
+    boolean isReconfigurationRequested() {
+        return reconfigure.getAndSet(false);
+    }
+
     /** What has been reported; a request for other tasks is reported once. */
     ObjectNode report() {
         Exception error = raised.get();

@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.concurrent.locks.LockSupport;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.connect.connector.Connector;
 import org.apache.kafka.connect.sink.SinkConnector;
@@ -15,6 +16,8 @@ import org.apache.kafka.connect.source.SourceConnector;
 
 /** One connector: plans its tasks, and stays started while they run, because some work in threads of their own. */
 final class ConnectorHost {
+    private static final long PAUSE_NANOS = 50_000_000;
+
     private final Calls calls;
     private final Connector connector;
     private final Map<String, String> config;
@@ -29,13 +32,21 @@ final class ConnectorHost {
         context = new ConnectorContexts(new OffsetStore(request.path("offsets")));
     }
 
-    ObjectNode plan(int maxTasks) throws PluginFailure {
+    /** @param lateMs how long a connector that has no tasks yet may take to ask for a reconfiguration, and get some */
+    ObjectNode plan(int maxTasks, long lateMs) throws PluginFailure {
         ObjectNode plan = Json.object();
         boolean isSource = connector instanceof SourceConnector;
         plan.put("kind", isSource ? "source" : "sink");
         calls.run("initialize", name, () -> connector.initialize(context));
         calls.run("start", name, () -> connector.start(config));
         List<Map<String, String>> tasks = calls.get("taskConfigs", name, () -> connector.taskConfigs(maxTasks));
+        long deadline = System.nanoTime() + lateMs * 1_000_000;
+        while (tasks.isEmpty() && context.raised() == null && System.nanoTime() < deadline) {
+            LockSupport.parkNanos(PAUSE_NANOS);
+            if (context.isReconfigurationRequested()) {
+                tasks = calls.get("taskConfigs", name, () -> connector.taskConfigs(maxTasks));
+            }
+        }
         plan.set("tasks", Json.tree(tasks));
         plan.put("task_class", calls.get("taskClass", name, connector::taskClass).getName());
         plan.put("version", calls.call("version", name, connector::version));

@@ -58,7 +58,7 @@ final class Operations {
             case "validate" -> Reply.of(new Describer(environment).validate(Json.config(json.path("config"))));
             case "plan" -> {
                 connector = new ConnectorHost(environment, json);
-                yield Reply.of(connector.plan(json.path("max_tasks").asInt(1)));
+                yield Reply.of(connector.plan(json.path("max_tasks").asInt(1), json.path("late_ms").asLong()));
             }
             case "support" -> Reply.of(ConnectorHost.support(environment, json));
             case "watch" -> Reply.of(started(connector).watch());

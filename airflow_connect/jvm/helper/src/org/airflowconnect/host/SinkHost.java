@@ -72,21 +72,20 @@ final class SinkHost implements TaskHost {
         }
         Outcome outcome = new Outcome();
         if (frame.rows() == 0) {
-            calls.run("put", name(), () -> task.put(List.of()));
+            deliver(outcome);
         }
         while (outcome.retry == null && (!portion.isEmpty() || row < frame.rows())) {
             if (portion.isEmpty()) {
                 portion = nextPortion(outcome);
             }
-            deliver(outcome);
+            if (!portion.isEmpty()) { // Otherwise all of them failed or were dropped.
+                deliver(outcome);
+            }
         }
         return Reply.of(outcome.json(), outcome.dropped.size() == 0 ? List.of() : List.of(outcome.dropped));
     }
 
     private void deliver(Outcome outcome) throws PluginFailure {
-        if (portion.isEmpty()) {
-            return; // All of them failed or were dropped.
-        }
         try {
             calls.run("put", name(), () -> task.put(new ArrayList<>(portion)));
             outcome.delivered += portion.size();

@@ -50,6 +50,8 @@ final class SourcePoller implements Runnable {
     private volatile boolean isFirst = true;
     private volatile int emptyPolls;
     private volatile long idleSince;
+    /** When the last empty poll ended: a poll that is running may still find something. */
+    private volatile long idleUntil;
     private volatile long pollingSince;
     private volatile String obstacle = "";
 
@@ -90,6 +92,7 @@ final class SourcePoller implements Runnable {
         long polling = pollingSince;
         String why = obstacle;
         int polls = emptyPolls;
+        long until = idleUntil;
         long since = idleSince;
         long blockedMs = polling == 0 ? 0 : (now - polling) / MS;
         if (!ready.isEmpty()) {
@@ -100,7 +103,7 @@ final class SourcePoller implements Runnable {
                 .put("gated", readiness.isKnown())
                 .put("ready", why.isEmpty())
                 .put("why", why)
-                .put("idle_ms", since == 0 ? 0 : (now - since) / MS)
+                .put("idle_ms", since == 0 ? 0 : Math.max(0, until - since) / MS)
                 .put("empty_polls", polls)
                 .put("blocked_ms", blockedMs)
                 .put("stack", blockedMs >= 1000 ? stack() : "")
@@ -328,6 +331,7 @@ final class SourcePoller implements Runnable {
             }
             if (obstacle.isEmpty()) {
                 idleSince = idleSince == 0 ? Math.max(1, now) : idleSince;
+                idleUntil = now;
                 emptyPolls = emptyPolls + 1;
             } else {
                 emptyPolls = 0;
