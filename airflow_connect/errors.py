@@ -230,7 +230,7 @@ class TaskFailedError(ConnectError):
     retriable = True
 
 
-class JavaPluginError(ConnectError):
+class JavaPluginError(TaskFailedError):
     """A Java plugin threw an exception. The message names the plugin and the exception with its causes.
 
     Retriable, as foreign exceptions are: they are mostly broken connections.
@@ -255,7 +255,7 @@ class JavaDataError(DataError):
     code = "java.data"
 
 
-class JvmGoneError(ConnectError):
+class JvmGoneError(TaskFailedError):
     """The JVM of a Java plugin ended by itself: killed, crashed, out of memory, or the plugin ended it."""
 
     code = "java.jvm_gone"
@@ -263,7 +263,7 @@ class JvmGoneError(ConnectError):
     ends_task = True
 
 
-class JavaBlockedError(ConnectError):
+class JavaBlockedError(TaskFailedError):
     """A Java plugin did not return within its time. Its JVM was killed; the message has the stack of its thread."""
 
     code = "java.blocked"
@@ -271,7 +271,7 @@ class JavaBlockedError(ConnectError):
     ends_task = True
 
 
-class JavaNotReadyError(ConnectError):
+class JavaNotReadyError(TaskFailedError):
     """A Java source was not ready to read in time. Such a run does not count as empty."""
 
     code = "java.not_ready"
