@@ -64,6 +64,13 @@ NOT_OURS = {
     "exception.class.name",
     "exception.message",
     "error.code",
+    # Java plugins of others.
+    "database.server.id",
+    "heartbeat.interval.ms",
+    "schema.history.internal.kafka.bootstrap.servers",
+    "delete.on.null.values",
+    "primary.key.mode",
+    "mongo.errors.tolerance",
     # Hadoop.
     "dfs.namenode.kerberos.principal",
     "connect.decimal.precision",
