@@ -21,7 +21,7 @@ would reveal them."""
 
 
 def written_forms(text: str) -> frozenset[str]:
-    """The text, and how it is written in JSON (with and without escapes of other characters than ASCII) and in a URL."""
+    """The text, and how it is written in JSON, with and without escapes of other characters than ASCII, and in URLs."""
     in_json = (json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
     return frozenset((text, *in_json, quote(text, safe=""), quote_plus(text), quote_plus(text, safe="*")))
 
