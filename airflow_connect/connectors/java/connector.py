@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_connect.api.config.config_def import ConfigValue
 from airflow_connect.api.config.plugins import PluginKind, resolve
 from airflow_connect.api.connector import Connector
-from airflow_connect.config.resolved.loading import secret_names
 from airflow_connect.config.resolved.own_chain import chain_classes
 from airflow_connect.connectors.java.hosts import (
     DRIVER_HOSTS,
@@ -18,6 +17,7 @@ from airflow_connect.connectors.java.hosts import (
     TASK_ID,
     TASK_SECRETS,
     close_host,
+    hidden_keys,
     java_config,
 )
 from airflow_connect.connectors.java.keys import JavaKeys
@@ -107,7 +107,7 @@ class JavaConnector(Connector):
                 code="plugin.task_configs",
                 suggestion="Set tasks.max to the number that the plugin supports.",
             )
-        secrets = json.dumps(sorted(secret_names(self.config)))
+        secrets = json.dumps(hidden_keys(self.config))
         added = {TASK_CLASS: plan.result["task_class"], TASK_SECRETS: secrets}
         return [
             {**self.config, **added, TASK: json.dumps(task), TASK_ID: str(number)} for number, task in enumerate(tasks)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.config.references import ResolvedText
 from airflow_connect.config.resolved.loading import secret_names
 from airflow_connect.connectors.java.keys import JavaKeys
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 TASK, TASK_CLASS, TASK_ID = "airflow.java.task", "airflow.java.task.class", "airflow.java.task.id"
 """In the configuration of a task: what the Java connector returned for it as JSON, its class, and its number."""
 TASK_SECRETS = "airflow.java.task.secrets"
-"""There, too: which keys are of type PASSWORD, as a JSON list. A task does not ask Java for definitions."""
+"""There, too: `hidden_keys` as a JSON list. A task asks Java for no definition."""
 KEPT_S = 10.0
 """How long a host is kept after it has answered a question."""
 _PLUGIN_LOG = logging.getLogger("airflow_connect.java")
@@ -79,6 +80,12 @@ class HostSettings:
         )
 
 
+def hidden_keys(config: Mapping[str, str]) -> list[str]:
+    """Keys whose values no plugin may print: those of type PASSWORD, and values of references."""
+    references = (key for key, value in config.items() if isinstance(value, ResolvedText))
+    return sorted({*secret_names(config), *references})
+
+
 def start_host(plugin: JavaPlugin, config: Mapping[str, str]) -> PluginHost:
     """A host for a task.
 
@@ -110,7 +117,7 @@ class DriverHosts:
         if kept is not None:
             kept[1].cancel()
         host = settings.start() if kept is None else kept[0]
-        host.secret_names = secret_names(config)
+        host.secret_names = frozenset(hidden_keys(config))
         return host
 
     def give_back(self, plugin: JavaPlugin, config: Mapping[str, str], host: PluginHost) -> None:

@@ -20,6 +20,7 @@ from airflow_connect.api.source import (
     SourcePartition,
     SourceTask,
 )
+from airflow_connect.config.keys.source import SourceKeys
 from airflow_connect.connectors.java.connector import JavaConnector
 from airflow_connect.connectors.java.ending import EndRule
 from airflow_connect.connectors.java.failures import failure_of
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from airflow_connect.jvm.host import PluginHost
 
 FRAME_ROWS, FRAME_BYTES = 20_000, 8 << 20
+LEAST_ROWS = 500
+"""Frames with fewer records would make a large poll slow."""
 _WAIT_MS = 500
 """How long the host waits for records before it tells the state of the plugin."""
 _SUPPORTED = ExactlyOnceSupport.SUPPORTED.name
@@ -162,11 +165,16 @@ class JavaSourceTask(SourceTask):
             task_class=config[TASK_CLASS],
             task_id=int(config[TASK_ID]),
             offsets=committed,
-            max_rows=FRAME_ROWS,
+            max_rows=self._rows_at_once(),
             max_bytes=FRAME_BYTES,
             stop_on_error=config.get("errors.tolerance", "none") != "all",
             timeout_s=self._typed.call_timeout_s,
         )
+
+    def _rows_at_once(self) -> int:
+        """How many records of small polls come at once: a limit ends a run after them, not inside."""
+        limit = SourceKeys.from_config(self._config).run_max_records
+        return min(FRAME_ROWS, max(LEAST_ROWS, limit)) if limit else FRAME_ROWS
 
     def poll_columns(self) -> SourceColumns | None:
         """The next part of a frame; None: nothing came, or only offsets."""

@@ -48,3 +48,12 @@ def test_records_with_and_without_a_partition_keep_their_order(
     connector = routed(make_connector("SlowSources$SomePartitions"), topic)
     connector.run()
     assert values(connector, topic) == TWENTY
+
+
+def test_limit_ends_a_run_of_small_batches(make_connector: MakeConnector, make_topic: MakeTopic) -> None:
+    topic = make_topic()
+    keys = {"files": "1", "rows": "5000", "batch": "100", "count": "1", "prefix": "x"}
+    connector = routed(make_connector("ResumingSource", **keys), topic)
+    report = connector.run(run_max_records="600")
+    assert 600 <= report.records <= 1300
+    assert values(connector, topic) == [f"0:{n}" for n in range(report.records)]

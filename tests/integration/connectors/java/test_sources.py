@@ -200,16 +200,22 @@ def test_heartbeats_are_written_but_do_not_keep_a_run_from_ending(
 
 
 def test_secrets_are_hidden_in_what_a_plugin_prints_and_throws(
-    make_connector: MakeConnector, make_topic: MakeTopic, caplog: pytest.LogCaptureFixture
+    make_connector: MakeConnector, make_topic: MakeTopic, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     """As they are, in JSON, in URLs, in two pieces; also of keys that only the plugin's definition makes a secret."""
+    (tmp_path / "values").write_text("where=from-a-file\n")
     caplog.set_level("INFO")
     connector = routed(make_connector("NoisySources$Noisy", how="secrets"), make_topic())
     connector.config |= {"password": 'pa"ss\\w/rd \u00fc&x', "quiet": "Tr0ub4dor"}
+    connector.config["place"] = f"${{file:{tmp_path}/values:where}}"
+    connector.worker_config |= {
+        "config.providers": "file",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    }
     report = connector.try_run()
 
     printed = [line for line in caplog.messages if line.endswith(" END")]
     text = json.dumps(report.to_json()) + caplog.text
     assert len(printed) == 8, printed
     assert [line.split()[0] for line in printed if "[hidden]" not in line] == []
-    assert [part for part in ("ss\\w", "ss\\\\w", "ss%5Cw", "Tr0ub4dor") if part in text] == []
+    assert [part for part in ("ss\\w", "ss\\\\w", "ss%5Cw", "Tr0ub4dor", "from-a-file") if part in text] == []

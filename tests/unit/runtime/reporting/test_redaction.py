@@ -59,3 +59,8 @@ def test_no_long_secret_survives_the_redactor(secrets: list[str], between: list[
     text = redact("".join(part for pair in zip(secrets, between, strict=False) for part in pair))
     # A secret may reappear only as a part of the word that replaces secrets.
     assert [s for s in secrets if s in text.replace("[hidden]", "\0") and "hidden" not in s] == []
+
+
+def test_redactor_hides_a_secret_as_json_and_urls_write_it() -> None:
+    shown = Redactor(['pa"s w\u00fc'])('a=pa\\"s w\u00fc b=pa\\"s w\\u00fc c=pa%22s%20w%C3%BC d=pa%22s+w%C3%BC')
+    assert shown == "a=[hidden] b=[hidden] c=[hidden] d=[hidden]"
