@@ -16,7 +16,7 @@ from tests.support.copies.s3 import numbered
 from tests.support.kafka_data import TopicProducer
 from tests.support.steps import Crashed, Steps
 
-pytestmark = [pytest.mark.integration, pytest.mark.budget(120)]
+pytestmark = [pytest.mark.integration, pytest.mark.soak, pytest.mark.budget(120)]
 
 
 @pytest.fixture(scope="module")
