@@ -102,12 +102,7 @@ NOT_OURS = {
     "west.bootstrap.servers",
     "west.security.protocol",
     # Java plugins of others: Debezium's, MongoDB's, and what a task asks of its context.
-    "database.server.id",
-    "delete.on.null.values",
     "heartbeat.action.query",
-    "mongo.errors.tolerance",
-    "primary.key.mode",
-    "schema.history.internal.kafka.bootstrap.servers",
     "schemas.enable",
     "context.offset",
     # Wrong on purpose.

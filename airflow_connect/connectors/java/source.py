@@ -34,6 +34,7 @@ from airflow_connect.connectors.java.hosts import (
     start_host,
 )
 from airflow_connect.connectors.java.keys import JavaSourceKeys
+from airflow_connect.connectors.java.server_log import ServerLog
 from airflow_connect.errors import TaskFailedError
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ class JavaSourceTask(SourceTask):
     def start(self, config: Mapping[str, str]) -> None:
         """Start the host and the Java task."""
         self._host: PluginHost | None = None
+        self._log: ServerLog | None = None
         self._typed = JavaSourceKeys.from_config(config)
         self._config = config
         self._frame: Frame | None = None
@@ -157,6 +159,7 @@ class JavaSourceTask(SourceTask):
             block_timeout_ms=self._typed.block_timeout_ms,
             grace_ms=EndRule.grace_of(self._typed.start_grace_ms, has_offsets=bool(committed)),
         )
+        self._log = ServerLog.of(self.plugin.class_name, config, self._typed.idle_ms / 1000)
         self._host = start_host(self.plugin, config)
         self._host.call(
             "source",
@@ -219,13 +222,15 @@ class JavaSourceTask(SourceTask):
         """Stop the Java task and end its host."""
         host, self._host = getattr(self, "_host", None), None
         close_host(host)
+        if (log := getattr(self, "_log", None)) is not None:
+            log.close()
 
     def _next_frame(self) -> bool:
         """Ask the host for the next frame; False: there is none now."""
         assert self._host is not None
         reply = self._host.call("next", wait_ms=_WAIT_MS, timeout_s=self._typed.call_timeout_s + _WAIT_MS / 1000)
         if "frame" not in reply.result:
-            self._is_over = self._rule.is_over(reply.result, time.monotonic())
+            self._is_over = self._has_nothing_more(reply.result)
             return False
         from airflow_connect.jvm.frames import decode
 
@@ -251,7 +256,23 @@ class JavaSourceTask(SourceTask):
         self._frame = None
         idle = self._meta.get("idle")
         if idle is not None and idle["gated"] and idle["ready"]:
-            self._is_over = self._rule.is_over(idle, time.monotonic())
+            self._is_over = self._has_nothing_more(idle)
+
+    def _has_nothing_more(self, state: Mapping[str, Any]) -> bool:
+        """Whether the run is complete: by what the plugin tells, and by its server's log."""
+        now = time.monotonic()
+        if not self._rule.is_over(state, now):
+            return False
+        if self._log is None:
+            return True
+        is_behind = self._log.is_behind(now)
+        if self._log.unknown:
+            self.context.note(
+                "It is not known whether PostgreSQL has read its log for the slot up to the end:"
+                f" {self._log.unknown}. If there is much log of other tables, a run may end before changes behind it:"
+                f" raise {JavaSourceKeys.idle_ms}, or install airflow-connect[postgresql] where tasks run."
+            )
+        return not is_behind
 
     def _reached(self, partition: SourcePartition | None, offset: SourceOffset | None) -> None:
         """Keep an offset. Connect deletes that of a partition whose record has none; a run cannot.
