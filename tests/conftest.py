@@ -210,6 +210,20 @@ def spark_classes() -> None:
     make_once()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def forgotten_java_plugins() -> Iterator[None]:
+    """Plugin paths that the tests of a module have used are unknown to other modules."""
+    yield
+    registry, plugin = (
+        sys.modules.get(f"airflow_connect.jvm.discovery.{name}") for name in ("registry", "java_plugin")
+    )
+    names = sys.modules.get("airflow_connect.api.config.plugins")
+    if registry is not None and plugin is not None and names is not None:
+        for known in (registry._catalogues, plugin._by_class, names._added, names._searched):
+            known.clear()
+        names._additions[0] += 1
+
+
 @pytest.fixture(autouse=True)
 def forked_runs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs in a process of their own (`RunProcess`) are forked, but for tests marked `started_anew`."""

@@ -18,6 +18,7 @@ from airflow_connect.connectors.java.hosts import HostSettings, java_config
 from airflow_connect.counting import names
 from airflow_connect.errors import ConfigError, JavaBlockedError, JavaPluginError
 from airflow_connect.jvm.discovery.java_plugin import JavaPlugin, registered
+from airflow_connect.jvm.discovery.registry import PLUGIN_PATH
 from airflow_connect.runtime.driver.checks.findings import Finding, of_error, remark
 from airflow_connect.runtime.spec import RunSpec
 
@@ -50,11 +51,17 @@ def java_connector(connector: Mapping[str, Any]) -> JavaPlugin | None:
     return registered(reference.name) if reference.is_java else None
 
 
-def notes_on_class(connector: Mapping[str, Any]) -> tuple[str, ...]:
+def notes_on_class(connector: Mapping[str, Any], worker: Mapping[str, Any]) -> tuple[str, ...]:
     """Sentences for a plan: which of two classes of one name it is; what of its folder cannot be read; what it lacks.
 
     What a Java class may expect, and does not find here, is a worker of Kafka Connect.
+
+    Args:
+        connector: the configuration.
+        worker: that of its worker. This process may also know the plugin paths of others.
     """
+    if not worker.get(PLUGIN_PATH):
+        return ()
     notes = plugins.note_on_choice(connector)
     plugin = java_connector(connector)
     if plugin is None:

@@ -127,7 +127,7 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
     def sink_notes(self) -> tuple[str, ...]:
         """Which of two classes it is, and what the connector says about this configuration."""
         raw = self.resolved.connector.raw
-        return (*notes_on_class(raw), *self.connector_class.notes_on_config(raw))
+        return (*notes_on_class(raw, self.worker), *self.connector_class.notes_on_config(raw))
 
     @property
     def policy(self) -> Policy:

@@ -236,7 +236,7 @@ class SourceRun(RunInProgress):
         )
         tasks = tuple(TaskPlan(number, ()) for number in range(len(configs)))
         left_out = map(note_of, self._left_out)
-        choice = notes_on_class(connector.raw)
+        choice = notes_on_class(connector.raw, self._config.worker)
         notes = (*choice, *self._notes.sentences, *left_out, *self._config.delivery_notes)
         plan = Plan(connector.name, self._config.run_id, created_ms, tasks, {}, notes, source)
         return plan, TaskWork(configs, partitions)

@@ -14,6 +14,7 @@ from tests.support.java_classes import SINK, SOURCE, class_file, jar
 from tests.support.java_plugins import forget_java_plugins
 
 S3 = "io.confluent.connect.s3.S3SinkConnector"
+WORKER = {"plugin.path": "/opt/plugins"}
 
 
 @pytest.fixture
@@ -33,13 +34,13 @@ def test_a_plan_names_what_uses_the_insides_of_a_worker_and_what_cannot_be_read(
     ])  # fmt: skip
     (tmp_path / "plugins" / "lake" / "b.jar").write_bytes(b"")
     use_plugin_path(worker)
-    unreadable, uses = notes_on_class({"connector.class": "acme.Sink"})
+    unreadable, uses = notes_on_class({"connector.class": "acme.Sink"}, WORKER)
     assert unreadable == f"{tmp_path}/plugins/lake/b.jar cannot be read: File is not a zip file."
     assert uses == (
         "acme.Sink: classes of its folder use Kafka Connect's worker itself, which does not run here: acme.Utils"
         f" ({runtime}.WorkerSinkTaskContext)."
     )
-    assert notes_on_class({"connector.class": S3}) == ()
+    assert notes_on_class({"connector.class": S3}, WORKER) == ()
 
 
 def test_whether_a_java_class_is_a_source_is_known_without_java(worker: dict[str, str], tmp_path: Path) -> None:
@@ -47,4 +48,5 @@ def test_whether_a_java_class_is_a_source_is_known_without_java(worker: dict[str
     assert names_source(RunSpec({"name": "a", "connector.class": "acme.Source"}, worker))
     assert not names_source(RunSpec({"name": "a", "connector.class": S3}, worker))
     assert names_source(RunSpec({"name": "a", "connector.class": S3, "airflow.java.prefer": "true"}, worker))
-    assert notes_on_class({"connector.class": S3})[0].startswith(f"{S3} is the connector of this package.")
+    assert notes_on_class({"connector.class": S3}, WORKER)[0].startswith(f"{S3} is the connector of this package.")
+    assert notes_on_class({"connector.class": S3}, {}) == (), "another worker of this process has no plugin.path"
