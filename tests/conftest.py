@@ -210,18 +210,21 @@ def spark_classes() -> None:
     make_once()
 
 
-@pytest.fixture(autouse=True, scope="module")
-def forgotten_java_plugins() -> Iterator[None]:
-    """Plugin paths that the tests of a module have used are unknown to other modules."""
-    yield
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Plugin paths that the tests of a file have used are unknown to other files.
+
+    No fixture of a module: it would keep the tests of each file in one process.
+    """
     registry, plugin = (
         sys.modules.get(f"airflow_connect.jvm.discovery.{name}") for name in ("registry", "java_plugin")
     )
     names = sys.modules.get("airflow_connect.api.config.plugins")
-    if registry is not None and plugin is not None and names is not None:
-        for known in (registry._catalogues, plugin._by_class, names._added, names._searched):
-            known.clear()
-        names._additions[0] += 1
+    if registry is None or plugin is None or names is None or (nextitem is not None and nextitem.path == item.path):
+        return
+    for known in (registry._catalogues, plugin._by_class, names._added, names._searched):
+        known.clear()
+    names._additions[0] += 1
 
 
 @pytest.fixture(autouse=True)
