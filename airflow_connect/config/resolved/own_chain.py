@@ -1,7 +1,7 @@
 """Connectors whose plugin runs converters, transformations and predicates itself (`Connector.runs_chain`).
 
 The run passes bytes to them and from them. The plugin gets the classes in its configuration, with the worker's
-converters where the connector sets none, because nobody else would give them to it.
+converters where the connector sets none: a plugin does not see the worker's configuration.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ def _has_database(client: Any, name: str) -> bool:
 def _make_folder(client: Any, database: str, location: str | None) -> None:
     """Let the metastore make the folder of a database that does not exist yet.
 
-    It makes those of tables with a name that nobody else uses, so such a call does not lose to another one and delete
+    It makes those of tables with a unique name, so such a call does not lose to another one and delete
     it. A database with such a name tells where the metastore's version puts databases.
     """
     probe = f"airflow_connect_probe_{uuid.uuid4().hex}"
@@ -264,7 +264,7 @@ class _Connection:
                 try:
                     client.set_ugi(*self._properties["ugi"].split(":"))
                 except BaseException:
-                    self._transport.close()  # Nobody leaves what nobody has entered.
+                    self._transport.close()  # Without `__enter__` there is no `__exit__`.
                     raise
             return _Comparing(client)
         raise UnavailableError(

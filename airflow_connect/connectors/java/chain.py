@@ -12,7 +12,7 @@ from airflow_connect.jvm.discovery.java_plugin import JavaPlugin
 
 
 class OnlyInJava:
-    """The base of classes that only Java connectors can use, and that nobody creates here."""
+    """The base of classes that only Java connectors can use; there are no objects of them."""
 
     plugin: ClassVar[JavaPlugin]
 

@@ -73,7 +73,7 @@ class ServerLog:
             self._give_up(error)
             return False
         if row is None or row[0] is None:
-            self.unknown = f"the user may not see the position of the slot {self._slot}, or nobody reads it"
+            self.unknown = f"the user may not see the position of the slot {self._slot}, or no process reads it"
             return False
         sent = int(row[0])
         if sent != self._sent:

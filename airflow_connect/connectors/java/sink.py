@@ -62,7 +62,7 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
 
     @classmethod
     def notes_on_config(cls, config: Mapping[str, str]) -> Sequence[str]:
-        """That nobody checks offsets that a plugin keeps itself."""
+        """Offsets that a plugin keeps itself are not checked."""
         if JavaSinkKeys.from_config(config).offsets != PLUGIN:
             return ()
         name = cls.plugin.class_name

@@ -5,8 +5,7 @@ What Java says about a class is asked when it is needed, and comes from the cach
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from airflow_connect.api.config import plugins
 from airflow_connect.api.config.config_def import ConfigDef
 from airflow_connect.api.config.plugins import PluginKind
+from airflow_connect.config.resolved.own_chain import chain_classes
 from airflow_connect.counting import names
 from airflow_connect.errors import ConfigError
 from airflow_connect.jvm.discovery import runtime_types
@@ -32,12 +32,6 @@ PLUGIN_KINDS = {
     runtime_types.CONFIG_PROVIDER: PluginKind.CONFIG_PROVIDER,
 }
 """By Kafka Connect's name of a kind."""
-_CONVERTERS = {
-    "key.converter": PluginKind.CONVERTER,
-    "value.converter": PluginKind.CONVERTER,
-    "header.converter": PluginKind.HEADER_CONVERTER,
-}
-_STAGE = re.compile(r"(transforms|predicates)\..+\.type")
 _UNKNOWN_VERSIONS = (None, "", "undefined", "unknown", "null")
 _by_class: dict[str, dict[str, JavaPlugin]] = {}
 
@@ -86,7 +80,7 @@ class JavaPlugin:
             ConfigError: a class is in several other locations, which differ.
         """
         folders = dict.fromkeys(self.folders)
-        for kind, name in _chain(config):
+        for kind, name in chain_classes(config).values():
             found = plugins.find_added(kind, name)
             places = _by_class.get(found.name, {}) if found else {}
             if self.location in places or not places:
@@ -134,7 +128,7 @@ class JavaPlugin:
         """
         described = self._described
         if "error" in described:
-            # Another Java, or another installation, may help: the answer is not kept for ever.
+            # Another Java, or another installation, may help: the answer may change.
             described = describe([self.known], anew=True)[self.location].get(self.class_name, described)
         if "error" in described:
             raise ConfigError(
@@ -202,13 +196,3 @@ def _ambiguous(name: str, found: Iterable[JavaPlugin]) -> ConfigError:
 
 def _is_connector(plugin: JavaPlugin) -> bool:
     return plugin.kind is PluginKind.CONNECTOR
-
-
-def _chain(config: Mapping[str, Any]) -> Iterator[tuple[PluginKind, str]]:
-    """The kinds and names of the classes in the chain of a connector."""
-    for key, value in config.items():
-        name = str(value or "").strip()
-        if key in _CONVERTERS:
-            yield _CONVERTERS[key], name
-        elif stage := _STAGE.fullmatch(key):
-            yield PluginKind.TRANSFORMATION if stage[1] == "transforms" else PluginKind.PREDICATE, name

@@ -117,7 +117,7 @@ def test_a_host_gets_the_folders_of_the_chain_and_a_class_beside_the_connector_i
     sink, other = registered("acme.Sink"), registered("acme.Other")
     chain = {"transforms": "a", "transforms.a.type": "smt.Mask"}
     assert sink.folders_for(chain) == sink.folders
-    both = {**chain, "transforms.b.type": "Drop", "value.converter": "JsonConverter"}
+    both = {**chain, "transforms": "a,b", "transforms.b.type": "Drop", "value.converter": "JsonConverter"}
     assert sink.folders_for(both) == (*sink.folders, *registered("smt.Drop").folders)
     with pytest.raises(ConfigError, match=r"smt\.Mask is in several places"):
         other.folders_for(chain)
