@@ -1,7 +1,8 @@
 """Frames: batches of records as they cross between this process and the plugin host, and as Arrow arrays.
 
-A frame is the body of a message: 16 buffers, each at a multiple of 8. They are Arrow's own buffers, so nothing is
-copied or parsed here. `helper/src/org/airflowconnect/host/FrameWriter.java` and `FrameReader.java` are the other side.
+A frame is the body of a message: 16 buffers, or 18 if the records of a sink have moved, each at a multiple of 8. They
+are Arrow's own buffers, so nothing is copied or parsed here. `helper/src/org/airflowconnect/host/FrameWriter.java` and
+`FrameReader.java` are the other side.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ class Frame:
         values: binary; null is a tombstone.
         headers: list<struct<key: binary, value: binary>>, or None if no record has one.
         timestamp_type: Kafka's code: 0 is the time of creation, 1 that of the broker's append, -1 none.
+        current_topic, current_partition: where transformations have moved the records of a sink, as `topic` and
+            `partition`; None: they have not.
     """
 
     topics: Sequence[str]
@@ -47,6 +50,8 @@ class Frame:
     values: pa.Array[Any]
     headers: pa.Array[Any] | None = None
     timestamp_type: int = 0
+    current_topic: pa.Array[Any] | None = None
+    current_partition: pa.Array[Any] | None = None
 
     def __len__(self) -> int:
         """How many records."""
@@ -78,6 +83,8 @@ def encode(frame: Frame) -> EncodedFrame:
         *_binary(frame.values),
         *_headers(frame.headers),
     ]
+    if frame.current_topic is not None and frame.current_partition is not None:
+        buffers += [_numbers(frame.current_topic, np.int32), _numbers(frame.current_partition, np.int32)]
     lengths = [memoryview(buffer).nbytes for buffer in buffers]
     if sum(lengths) > _MAX_BYTES:
         raise InternalError(f"A frame of {len(frame)} records has {sum(lengths)} bytes; the limit is 2 GiB.")

@@ -45,7 +45,14 @@ final class Chain<R extends ConnectRecord<R>> {
         mostDelayMs = config.errorMaxDelayInMillis();
     }
 
-    static <R extends ConnectRecord<R>> Chain<R> open(Environment environment, ConnectorConfig config, ConnectorTaskId task) {
+    /** @param data where Python runs the converters and transformations; null: this chain does */
+    static <R extends ConnectRecord<R>> Chain<R> open(
+            Environment environment, ConnectorConfig config, ConnectorTaskId task, DataConverter data) {
+        return data == null ? open(environment, config, task) : new Chain<>(data, data, data, List.of(), config);
+    }
+
+    private static <R extends ConnectRecord<R>> Chain<R> open(
+            Environment environment, ConnectorConfig config, ConnectorTaskId task) {
         var plugins = environment.plugins();
         Converter keys = plugins.newConverter(
                 config, ConnectorConfig.KEY_CONVERTER_CLASS_CONFIG, ConnectorConfig.KEY_CONVERTER_VERSION_CONFIG);

@@ -20,13 +20,16 @@ final class FrameReader {
     private static final int HEADER_LISTS = 10;
     private static final int HEADER_NAMES = 11;
     private static final int HEADER_VALUE = 13;
+    private static final int CURRENT_TOPIC = 16;
+    private static final int CURRENT_PARTITION = 17;
+    private static final int MOST_BUFFERS = 18;
 
     private final byte[] body;
     private final int rows;
     private final List<String> topics;
     private final TimestampType timestampType;
-    private final int[] starts = new int[BUFFERS];
-    private final int[] lengths = new int[BUFFERS];
+    private final int[] starts = new int[MOST_BUFFERS];
+    private final int[] lengths = new int[MOST_BUFFERS];
 
     FrameReader(JsonNode json, byte[] body) {
         this.body = body;
@@ -34,8 +37,8 @@ final class FrameReader {
         topics = Json.texts(json.path("topics"));
         timestampType = timestampType(json.path("timestamp_type").asInt());
         JsonNode sizes = json.path("buffers");
-        if (rows > 0 && sizes.size() != BUFFERS) {
-            throw new IllegalArgumentException("A frame has " + BUFFERS + " buffers, not " + sizes.size() + ".");
+        if (rows > 0 && sizes.size() != BUFFERS && sizes.size() != MOST_BUFFERS) {
+            throw new IllegalArgumentException("A frame cannot have " + sizes.size() + " buffers.");
         }
         long position = 0;
         for (int i = 0; i < sizes.size(); i++) {
@@ -65,6 +68,16 @@ final class FrameReader {
                 binary(KEY, row),
                 binary(VALUE, row),
                 headers(row));
+    }
+
+    /** The topic that Python's transformations have left the record in; else the one that it was read from. */
+    String currentTopic(int row) {
+        return topics.get(Bytes.intAt(body, starts[lengths[CURRENT_TOPIC] > 0 ? CURRENT_TOPIC : TOPIC], row));
+    }
+
+    /** As {@link #currentTopic}; -1: not chosen. */
+    int currentPartition(int row) {
+        return Bytes.intAt(body, starts[lengths[CURRENT_PARTITION] > 0 ? CURRENT_PARTITION : PARTITION], row);
     }
 
     private Headers headers(int row) {

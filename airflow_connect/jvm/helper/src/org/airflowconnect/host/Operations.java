@@ -15,6 +15,8 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
  *   <li>{@code support}, {@code plan}, {@code watch}, {@code alter}, {@code stop_connector}: a connector.
  *   <li>{@code source}, {@code next}, {@code ack}: a task of a source.
  *   <li>{@code sink}, {@code put}, {@code pre_commit}: a task of a sink.
+ *   <li>{@code open_stage}, {@code run_stage}: a converter, transformation or predicate in the chain of a connector that
+ *       Python runs.
  *   <li>{@code memory}: how much of it is used. {@code echo}: a frame, read and written, for tests of this program.
  *   <li>{@code close}: stop everything; last.
  * </ul>
@@ -26,6 +28,7 @@ final class Operations {
     private ConnectorHost connector;
     private SourceHost source;
     private SinkHost sink;
+    private Stages stages;
     private boolean isClosed;
     private boolean isOrderly;
 
@@ -81,6 +84,12 @@ final class Operations {
             }
             case "put" -> started(sink).put(json, request.body(), json.path("again").asBoolean());
             case "pre_commit" -> Reply.of(started(sink).preCommit(json.path("offsets")));
+            case "open_stage" -> {
+                stages = stages == null ? new Stages(environment) : stages;
+                stages.open(json);
+                yield done();
+            }
+            case "run_stage" -> started(stages).run(json, request.body());
             case "memory" -> Reply.of(memory());
             case "echo" -> echo(request);
             case "close" -> Reply.of(close(json.path("orderly").asBoolean(), json.path("call_ms").asLong(DEFAULT_CALL_MS)));
@@ -123,7 +132,7 @@ final class Operations {
         isOrderly = orderly;
         ObjectNode result = Json.object();
         ArrayNode warnings = result.putArray("warnings");
-        for (TaskHost task : new TaskHost[] {source, sink}) {
+        for (TaskHost task : new TaskHost[] {source, sink, stages}) {
             if (task != null) {
                 task.close(callMs).forEach(warnings::add);
             }

@@ -21,6 +21,7 @@ final class SinkHost implements TaskHost {
     private final SinkTask task;
     private final Calls calls;
     private final Chain<SinkRecord> chain;
+    private final DataConverter data;
     private final SinkRecords records;
     private final SinkContext context;
     private final ErrantRecords errant = new ErrantRecords();
@@ -38,7 +39,8 @@ final class SinkHost implements TaskHost {
         stopOnError = request.path("stop_on_error").asBoolean();
         SinkConnectorConfig config = calls.call(
                 "configuration", connector, () -> new SinkConnectorConfig(environment.plugins(), connectorConfig));
-        chain = calls.call("converters", connector, () -> Chain.open(environment, config, setup.id()));
+        data = setup.data();
+        chain = calls.call("converters", connector, () -> Chain.open(environment, config, setup.id(), data));
         records = new SinkRecords(chain);
         task = setup.newTask(SinkTask.class);
         assignment = Json.topicPartitions(request.path("assignment"));
@@ -66,6 +68,9 @@ final class SinkHost implements TaskHost {
         if (!isAgain) {
             if (!portion.isEmpty()) {
                 throw new IllegalStateException("The last frame is not finished: repeat it.");
+            }
+            if (data != null) {
+                data.learn(request.path("schemas"));
             }
             frame = new FrameReader(request, body);
             row = 0;
@@ -123,7 +128,7 @@ final class SinkHost implements TaskHost {
 
     private SinkRecord convert(int index) throws RecordFailure, PluginFailure {
         try {
-            return calls.call("convert", name(), () -> records.convert(frame.message(index), frame.timestampType()));
+            return calls.call("convert", name(), () -> records.convert(frame, index));
         } catch (PluginFailure wrapped) {
             if (wrapped.getCause() instanceof RecordFailure failure) {
                 throw failure;

@@ -21,14 +21,17 @@ final class SinkRecords {
     }
 
     /** The record, or null: a transformation drops it. */
-    SinkRecord convert(Message message, TimestampType timestampType) throws RecordFailure {
+    SinkRecord convert(FrameReader frame, int row) throws RecordFailure {
+        Message message = frame.message(row);
+        TimestampType timestampType = frame.timestampType();
         SchemaAndValue key = chain.key(message);
         SchemaAndValue value = chain.value(message);
         ConnectHeaders headers = chain.headers(message);
         Long timestamp = ConnectUtils.checkAndConvertTimestamp(message.timestamp());
         SinkRecord made = new SinkRecord(
-                message.topic(), message.partition(), key.schema(), key.value(), value.schema(), value.value(),
-                message.offset(), timestamp, timestampType, headers);
+                frame.currentTopic(row), frame.currentPartition(row), key.schema(), key.value(), value.schema(),
+                value.value(), message.offset(), timestamp, timestampType, headers,
+                message.topic(), message.partition(), message.offset());
         SinkRecord changed = chain.transform(made);
         return changed == null
                 ? null

@@ -27,6 +27,7 @@ final class SourceHost implements TaskHost {
     private final SourceTask task;
     private final Calls calls;
     private final Chain<SourceRecord> chain;
+    private final DataConverter data;
     private final SourcePoller poller;
     private final NavigableMap<Integer, List<SourceFrame.Delivered>> notAcknowledged = new TreeMap<>();
     private Object younger;
@@ -36,8 +37,9 @@ final class SourceHost implements TaskHost {
         TaskSetup setup = new TaskSetup(environment, request);
         Map<String, String> config = setup.connectorConfig();
         calls = setup.calls();
+        data = setup.data();
         chain = calls.call("converters", config.get("connector.class"), () -> Chain.open(
-                environment, new SourceConnectorConfig(environment.plugins(), config, true), setup.id()));
+                environment, new SourceConnectorConfig(environment.plugins(), config, true), setup.id(), data));
         boolean definesTransactions = "connector".equalsIgnoreCase(config.get("transaction.boundary"));
         WorkerTransactionContext transaction = definesTransactions ? new WorkerTransactionContext() : null;
         task = setup.newTask(SourceTask.class);
@@ -86,6 +88,9 @@ final class SourceHost implements TaskHost {
     /** With what is known about the source if it has nothing more: heartbeats may come before any wait has ended. */
     private ObjectNode describe(SourceFrame frame) {
         ObjectNode json = frame.json();
+        if (data != null) {
+            json.set("schemas", data.takeFresh());
+        }
         ObjectNode idle = younger == null ? poller.idle() : null;
         if (idle != null) {
             json.set("idle", idle);

@@ -16,6 +16,7 @@ final class TaskSetup {
     private final String taskClass;
     private final int taskId;
     private final Calls calls;
+    private final DataConverter data;
 
     TaskSetup(Environment environment, JsonNode request) throws PluginFailure {
         this.environment = environment;
@@ -23,6 +24,7 @@ final class TaskSetup {
         taskClass = request.path("task_class").asText();
         taskId = request.path("task_id").asInt();
         calls = environment.callsFor(connectorConfig);
+        data = request.path("data").asBoolean() ? new DataConverter() : null;
         taskConfig.putAll(Json.config(request.path("task")));
         taskConfig.put("task.class", taskClass); // Connect adds these keys as well.
         for (String key : ADDED_KEYS) {
@@ -46,6 +48,11 @@ final class TaskSetup {
 
     Calls calls() {
         return calls;
+    }
+
+    /** What takes the place of the converters if Python runs them, else null. */
+    DataConverter data() {
+        return data;
     }
 
     ConnectorTaskId id() {

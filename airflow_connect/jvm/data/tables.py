@@ -1,0 +1,72 @@
+"""Values with the numbers of their schemas, which the two sides of a connection have agreed on.
+
+A schema crosses once, beside the first frame that has a value of it; each side numbers its own. Null without a schema
+has no bytes. `helper/src/org/airflowconnect/host/DataConverter.java` is the other side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from airflow_connect.api.converter import NULL, SchemaAndValue
+from airflow_connect.api.schema import Schema
+from airflow_connect.jvm.data.schemas import schema_json, schema_of
+from airflow_connect.jvm.data.values import decode, encode, from_tree, to_tree
+
+
+class DataWriter:
+    """Values on their way to a host."""
+
+    def __init__(self) -> None:
+        """No schema is known to the host yet."""
+        self._numbers: dict[Schema, int] = {}
+        self._fresh: list[dict[str, Any]] = []
+
+    def write(self, schema: Schema | None, value: Any) -> bytes | None:
+        """The bytes of a value; None is null without a schema.
+
+        Raises:
+            DataError: the value does not fit the schema, or has no form in Java.
+        """
+        if schema is None:
+            return None if value is None else encode((None, to_tree(None, value)))
+        tree = to_tree(schema, value)
+        number = self._numbers.get(schema)
+        if number is None:
+            self._fresh.append(schema_json(schema))
+            number = self._numbers[schema] = len(self._numbers)
+        return encode((number, tree))
+
+    def take_fresh(self) -> list[dict[str, Any]]:
+        """The schemas that the next request has to tell, in the order of their numbers."""
+        taken, self._fresh = self._fresh, []
+        return taken
+
+
+class DataReader:
+    """Values that come from a host."""
+
+    def __init__(self) -> None:
+        """The host has told of no schema yet."""
+        self._schemas: list[Schema] = []
+
+    def learn(self, schemas: Iterable[Mapping[str, Any]]) -> None:
+        """Take the schemas of a reply.
+
+        Raises:
+            DataError: Python cannot hold one of them.
+        """
+        self._schemas += [schema_of(json) for json in schemas]
+
+    def read(self, data: bytes | None) -> SchemaAndValue:
+        """Schema and value of such bytes.
+
+        Raises:
+            DataError: Python cannot hold the value.
+        """
+        if data is None:
+            return NULL
+        number, tree = decode(data)
+        schema = None if number is None else self._schemas[number]
+        return SchemaAndValue(schema, from_tree(schema, tree))
