@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_connect.api.own_chain import ForeignException, RecordFailedError
+from airflow_connect.errors import DataError
 
 
 def failure_of(found: Mapping[str, Any]) -> RecordFailedError:
@@ -24,4 +25,15 @@ def failure_of(found: Mapping[str, Any]) -> RecordFailedError:
         stage=stage,
         stage_class=executing,
         exception=exception,
+    )
+
+
+def not_held(plugin: str, error: DataError) -> RecordFailedError:
+    """The error of a source's record that Python cannot hold, so that no Python class of its chain can get it."""
+    return RecordFailedError(
+        f"A record of {plugin} cannot be passed to Python: {error.message}",
+        code=error.code,
+        stage="TRANSFORMATION",
+        stage_class=plugin,
+        exception=ForeignException(type(error).__name__, error.message, ""),
     )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.record import ConnectRecord, Header, SinkRecord, SourceRecord
+from airflow_connect.errors import DataError
+from airflow_connect.jvm.data.values import to_tree
 
 if TYPE_CHECKING:
     from airflow_connect.jvm.data.tables import DataReader, DataWriter
@@ -104,25 +106,59 @@ def messages_frame(topic: str, messages: Sequence[bytes | None], name: str | Non
     return encode(frame)
 
 
-def contents(frame: Frame, reader: DataReader) -> Iterator[Content]:
-    """What the host's records hold, one after the other; the reader knows their schemas.
+class FrameContents:
+    """What the host's records hold; the reader knows their schemas."""
 
-    Raises:
-        DataError: Python cannot hold a value.
-    """
-    headers = [()] * len(frame) if frame.headers is None else frame.headers.to_pylist()
-    columns = (frame.topic, frame.partition, frame.timestamp, frame.keys, frame.values)
-    for topic, partition, stamp, key, value, pairs in zip(
-        *(column.to_pylist() for column in columns), headers, strict=True
-    ):
-        yield Content(
-            frame.topics[topic],
+    def __init__(self, frame: Frame, reader: DataReader) -> None:
+        """Nothing is read yet."""
+        self._topics = frame.topics
+        self._columns: list[list[Any]] = [
+            column.to_pylist() for column in (frame.topic, frame.partition, frame.timestamp, frame.keys, frame.values)
+        ]
+        self._headers: list[Any] | None = None if frame.headers is None else frame.headers.to_pylist()
+        self._reader = reader
+
+    def __len__(self) -> int:
+        """How many records."""
+        return len(self._columns[0])
+
+    def __getitem__(self, row: int) -> Content:
+        """One record.
+
+        Raises:
+            DataError: Python cannot hold one of its values.
+        """
+        if row >= len(self):
+            raise IndexError(row)
+        topic, partition, stamp, key, value = (column[row] for column in self._columns)
+        read = self._reader.read
+        pairs = () if self._headers is None else self._headers[row]
+        return Content(
+            self._topics[topic],
             None if partition == _NONE else partition,
             None if stamp == _NONE else stamp,
-            reader.read(key),
-            reader.read(value),
-            tuple(Header(_name(pair["key"]), *reader.read(pair["value"])) for pair in pairs or ()),
+            read(key),
+            read(value),
+            tuple(Header(_name(pair["key"]), *read(pair["value"])) for pair in pairs),
         )
+
+
+def contents(frame: Frame, reader: DataReader) -> Iterator[Content]:
+    """All of them, one after the other; see `FrameContents`."""
+    found = FrameContents(frame, reader)
+    return (found[row] for row in range(len(found)))
+
+
+def cannot_cross(record: ConnectRecord) -> DataError | None:
+    """Why a record has no form in Java, or None: it has one."""
+    try:
+        to_tree(record.key_schema, record.key)
+        to_tree(record.value_schema, record.value)
+        for header in record.headers:
+            to_tree(header.schema, header.value)
+    except DataError as error:
+        return error
+    return None
 
 
 def _frame(records: Sequence[ConnectRecord], writer: DataWriter, **members: Any) -> Frame:

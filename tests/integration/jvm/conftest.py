@@ -23,6 +23,7 @@ KINDS = {
         "plugins/FailingSources$*",
         "plugins/OddSources$*",
         "plugins/ResumingSource",
+        "plugins/TypedSource",
         "plugins/SlowSources$*",
         "plugins/NoisySources$*",
         "io/debezium/like/LikeDebezium",
