@@ -13,8 +13,10 @@ from airflow_connect.api.config import plugins
 from airflow_connect.api.config.references import ResolvedReferences, ResolvedText
 from airflow_connect.config.keys.sink import sink_keys
 from airflow_connect.config.keys.source import source_keys
+from airflow_connect.config.resolved.own_chain import completed
 from airflow_connect.config_providers.resolving import look_up
 from airflow_connect.connectors.java.hosts import HostSettings, java_config
+from airflow_connect.connectors.java.mixed import python_classes
 from airflow_connect.counting import names
 from airflow_connect.errors import ConfigError, JavaBlockedError, JavaPluginError
 from airflow_connect.jvm.discovery.java_plugin import JavaPlugin, registered
@@ -72,6 +74,12 @@ def notes_on_class(connector: Mapping[str, Any], worker: Mapping[str, Any]) -> t
         which = names(f"{name} ({', '.join(used)})" for name, used in uses.items())
         text = f"{plugin.class_name}: classes of its folder use Kafka Connect's worker itself, which does not run here:"
         notes += (f"{text} {which}.",)
+    if in_python := python_classes(completed(connector, worker)):
+        key, name = next(iter(in_python.items()))
+        notes += (
+            f"Python runs the converters and transformations of this connector, because {key} ({name}) is a Python"
+            f" class: records pass between it and {plugin.class_name} one by one.",
+        )
     return notes
 
 

@@ -52,6 +52,9 @@ def test_source_writes_the_same_bytes_by_a_python_converter(typed: JavaConnector
     stamped = [{t: [(r[0], *r[2:]) for r in rows] for t, rows in side.items()} for side in (found, expected)]
     assert stamped[0] == stamped[1]
     assert (in_python.records, in_java.records) == (6, 6)
+    note = "Python runs the converters and transformations of this connector, because key.converter"
+    assert [note in each for each in in_python.notes].count(True) == 1
+    assert not any(note in each for each in in_java.notes)
 
 
 def test_record_that_python_cannot_hold_fails_the_run_or_is_counted(typed: JavaConnector) -> None:

@@ -63,6 +63,7 @@ public final class TypedSource extends BaseSource {
             Map<String, Object> loose = new LinkedHashMap<>();
             loose.put("n", 7);
             loose.put("long", Long.MIN_VALUE);
+            loose.put("float", 0.1f);
             loose.put("list", Arrays.asList(1.5, null, "x", true));
             records.add(record("typed", 1L, Schema.STRING_SCHEMA, "k1", ALL, all(1), null));
             records.add(record("typed", null, Schema.INT64_SCHEMA, 2L, ALL, all(2), 0));
