@@ -53,6 +53,7 @@ class PluginHost:
 
     Attributes:
         secret_names: keys of type PASSWORD, in addition to those with names that suggest a secret.
+        subject: the plugin that is called, for errors.
     """
 
     def __init__(self, process: HostProcess, wire: Wire, archive: ClassDataArchive) -> None:
@@ -60,7 +61,7 @@ class PluginHost:
         self._process = process
         self._wire = wire
         self._archive = archive
-        self._subject = "a Java plugin"
+        self.subject = "a Java plugin"
         self._hide = Redactor([])
         self._secrets: set[str] = set()
         self.secret_names: frozenset[str] = frozenset()
@@ -163,7 +164,7 @@ class PluginHost:
             raise self._blocked(op, timeout_s or 0.0) from None
         error = reply.result.get("error")
         if error is not None:
-            failure = plugin_error(error, self._subject)
+            failure = plugin_error(error, self.subject)
             self._hide.hide_in_error(failure)
             raise failure
         result = reply.result["result"]
@@ -234,7 +235,7 @@ class PluginHost:
         connector = members.get("config", {}).get("connector.class")
         if connector:
             task = f", task {members['task_id']}" if "task_id" in members else ""
-            self._subject = f"{connector}{task}"
+            self.subject = f"{connector}{task}"
 
     def _gone(self, op: str) -> ConnectError:
         code = self._exit_code if self._exit_code is not None else self._process.end(EXIT_TIMEOUT_S)
@@ -247,7 +248,7 @@ class PluginHost:
         crash = f" It crashed in {where}." if where else ""
         is_full = any("OutOfMemoryError" in line for line in lines)
         return JvmGoneError(
-            f"The JVM of {self._subject} has ended {how} during {op!r}.{crash} {_quoted(lines)}",
+            f"The JVM of {self.subject} has ended {how} during {op!r}.{crash} {_quoted(lines)}",
             suggestion="Give it more memory: airflow.java.heap.mb."
             if is_full
             else "Look for the reason in its last lines; a plugin may end its own JVM.",
@@ -258,7 +259,7 @@ class PluginHost:
         self._end(0)
         shown = f"Its threads were here:\n{stack}" if stack else "Its JVM did not answer either."
         return JavaBlockedError(
-            f"{self._subject} did not return from {op!r} within {timeout_s:g} s, and its JVM was ended. {shown}",
+            f"{self.subject} did not return from {op!r} within {timeout_s:g} s, and its JVM was ended. {shown}",
             suggestion="Find out what it waits for: the stack names the call.",
         )
 

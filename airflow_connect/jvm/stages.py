@@ -7,47 +7,82 @@ the caller decides what becomes of that one, and sends those behind it again. So
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.record import ConnectRecord, SinkRecord
-from airflow_connect.api.schema import Schema
-from airflow_connect.jvm.data.records import contents, messages_frame, sink_frame, source_frame
+from airflow_connect.errors import DataError
+from airflow_connect.jvm.data.records import (
+    Content,
+    Data,
+    Packed,
+    Text,
+    contents,
+    messages_frame,
+    pack_first,
+    pack_record,
+    same_times,
+    sink_frame,
+    source_frame,
+)
 from airflow_connect.jvm.data.tables import DataReader, DataWriter
 
 if TYPE_CHECKING:
-    from airflow_connect.jvm.frames import EncodedFrame
+    from airflow_connect.jvm.frames import EncodedFrame, Frame
     from airflow_connect.jvm.host import PluginHost
     from airflow_connect.jvm.wire import Reply
 
 R = TypeVar("R", bound=ConnectRecord)
 T = TypeVar("T")
 
+MOST_RECORDS = 5_000
+"""Of one request."""
+_REQUEST_S = 1.0
+"""How long a request is meant to take at most: the time limit is one of each call of the plugin."""
+_GROWTH = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """What became of the first records of a request.
+    """What became of the first records of those that were given; the rest has not been seen by the plugin.
 
     Attributes:
-        results: one for each record, up to the one that failed.
-        failure: of the record after them, as the host tells it (`failures.py` makes an error of it); None: none failed.
+        results: one for each of them, up to the one that failed. An error is in the place of a result that Python
+            cannot hold; the plugin has seen this record.
+        failure: of the record after `results`: what the host tells about it (`failures.py` makes an error of it), or
+            why it cannot cross. None: none failed.
     """
 
-    results: list[T]
-    failure: Mapping[str, Any] | None
+    results: Sequence[T | DataError]
+    failure: Mapping[str, Any] | DataError | None
+
+
+@dataclass(slots=True)
+class _Opened:
+    """A plugin. `most`: how many records its next request may have."""
+
+    class_name: str
+    most: int = field(default=1)
+
+    def note(self, records: int, seconds: float) -> None:
+        """Plan the next request by how long one has taken."""
+        by_time = int(records * _REQUEST_S / max(seconds, 1e-6))
+        self.most = max(1, min(by_time, self.most * _GROWTH, MOST_RECORDS))
 
 
 class JavaStages:
     """The plugins of one chain, all in one host. Not for several threads at once."""
 
-    def __init__(self, host: PluginHost, timeout_s: float) -> None:
-        """`timeout_s`: how long each call of a plugin may take."""
+    def __init__(self, host: PluginHost, timeout_s: float, where: str = "") -> None:
+        """`timeout_s`: how long each call of a plugin may take. `where`: goes behind its name in errors."""
         self._host = host
         self._timeout_s = timeout_s
+        self._where = where
         self._writer, self._reader = DataWriter(), DataReader()
-        self._opened = 0
+        self._opened: list[_Opened] = []
 
     def open(self, kind: str, class_name: str, config: Mapping[str, str]) -> int:
         """Create and configure a plugin; returns its number.
@@ -61,93 +96,103 @@ class JavaStages:
             ConfigError: it refuses the configuration.
             ConnectError: it fails, or its host does.
         """
-        number, self._opened = self._opened, self._opened + 1
+        number = len(self._opened)
+        self._opened.append(_Opened(class_name))
+        self._host.subject = f"{class_name}{self._where}"
         members: dict[str, Any] = {"stage": number, "kind": kind, "class": class_name, "config": dict(config)}
         self._host.call("open_stage", timeout_s=self._timeout_s, **members)
         return number
 
     def apply(self, stage: int, records: Sequence[R]) -> Outcome[R | None]:
-        """Transform records of one kind; None: the transformation drops it.
-
-        Raises:
-            DataError: a record that cannot cross, the only one of its request.
-        """
-        reply, done = self._run(stage, "apply", self._frame(records))
+        """Transform the first of these records, all of one kind; None: the transformation drops it."""
+        packed, error = self._packed(stage, records)
+        if not packed:
+            return Outcome([], error)
+        reply, done = self._run(stage, "apply", self._frame(records[: len(packed)], packed))
         dropped = frozenset(reply.result["picked"])
-        from airflow_connect.jvm.frames import decode
-
-        changed = contents(decode(reply), self._reader)
-        results: list[R | None] = []
-        for row in range(done):
-            if row in dropped:
-                results.append(None)
-                continue
-            content, record = next(changed), records[row]
-            partition = content.partition
-            if partition is None and isinstance(record, SinkRecord):
-                partition = record.partition
-            results.append(
-                record.changed(
-                    topic=content.topic,
-                    partition=partition,
-                    timestamp=content.timestamp,
-                    key_schema=content.key.schema,
-                    key=content.key.value,
-                    value_schema=content.value.schema,
-                    value=content.value.value,
-                    headers=content.headers,
-                )
-            )
-        return Outcome(results, _failure(reply))
+        changed = contents(_decoded(reply), self._reader)
+        results: list[R | None | DataError] = [
+            None if row in dropped else _changed(records[row], next(changed)) for row in range(done)
+        ]
+        return Outcome(results, _failure(reply) or error)
 
     def test(self, stage: int, records: Sequence[ConnectRecord]) -> Outcome[bool]:
-        """Whether a predicate is true, for each record."""
-        reply, done = self._run(stage, "test", self._frame(records))
+        """Whether a predicate is true, for the first of these records."""
+        packed, error = self._packed(stage, records)
+        if not packed:
+            return Outcome([], error)
+        reply, done = self._run(stage, "test", self._frame(records[: len(packed)], packed))
         picked = frozenset(reply.result["picked"])
-        return Outcome([row in picked for row in range(done)], _failure(reply))
+        return Outcome([row in picked for row in range(done)], _failure(reply) or error)
 
-    def to_connect(
-        self, stage: int, topic: str, messages: Sequence[bytes | None], name: str | None = None
-    ) -> Outcome[SchemaAndValue]:
-        """Bytes to data, by a converter; `name`: of the header whose value each message is."""
-        frame = messages_frame(topic, messages, name)
-        reply, _done = self._run(stage, "to_connect", frame)
-        from airflow_connect.jvm.frames import decode
+    def to_connect(self, stage: int, messages: Sequence[Text]) -> Outcome[SchemaAndValue]:
+        """Bytes to data, by a converter."""
+        packed, _ = pack_first(messages, self._opened[stage].most, lambda text: (text, len(text.data or b"")))
+        reply, _ = self._run(stage, "to_connect", messages_frame(packed, self._writer))
+        found = contents(_decoded(reply), self._reader)
+        return Outcome([one.value if isinstance(one, Content) else one for one in found], _failure(reply))
 
-        return Outcome([content.value for content in contents(decode(reply), self._reader)], _failure(reply))
+    def from_connect(self, stage: int, values: Sequence[Data]) -> Outcome[bytes | None]:
+        """Data to bytes, by a converter."""
 
-    def from_connect(
-        self, stage: int, topic: str, values: Sequence[tuple[Schema | None, Any]], name: str | None = None
-    ) -> Outcome[bytes | None]:
-        """Data to bytes, by a converter.
+        def pack(data: Data) -> tuple[Text, int]:
+            written = self._writer.write(data.schema, data.value)
+            return Text(data.topic, written, data.name), len(written or b"")
 
-        Raises:
-            DataError: a value that has no form in Java, or does not fit its schema.
-        """
-        write = self._writer.write
-        frame = messages_frame(topic, [write(schema, value) for schema, value in values], name)
-        frame.members["schemas"] = self._writer.take_fresh()
-        reply, _done = self._run(stage, "from_connect", frame)
-        from airflow_connect.jvm.frames import decode
-
-        return Outcome(decode(reply).values.to_pylist(), _failure(reply))
+        packed, error = pack_first(values, self._opened[stage].most, pack)
+        if not packed:
+            return Outcome([], error)
+        reply, _ = self._run(stage, "from_connect", messages_frame(packed, self._writer))
+        return Outcome(_decoded(reply).values.to_pylist(), _failure(reply) or error)
 
     def close(self) -> list[str]:
         """Close the plugins, and end their host; returns what went wrong in that. Idempotent."""
         return self._host.close()
 
-    def _frame(self, records: Sequence[Any]) -> EncodedFrame:
+    def _packed(self, stage: int, records: Sequence[ConnectRecord]) -> tuple[list[Packed], DataError | None]:
+        pack: Callable[[ConnectRecord], tuple[Packed, int]] = lambda record: pack_record(record, self._writer)
+        return pack_first(same_times(records[: self._opened[stage].most]), MOST_RECORDS, pack)
+
+    def _frame(self, records: Sequence[Any], packed: Sequence[Packed]) -> EncodedFrame:
         if isinstance(records[0], SinkRecord):
-            return sink_frame(records, self._writer)
-        return source_frame(records, self._writer)
+            return sink_frame(records, packed, self._writer)
+        return source_frame(records, packed, self._writer)
 
     def _run(self, stage: int, do: str, frame: EncodedFrame) -> tuple[Reply, int]:
         """The reply, and how many records are done."""
+        opened, started = self._opened[stage], time.monotonic()
+        self._host.subject = f"{opened.class_name}{self._where}"
         members = {"stage": stage, "do": do, **frame.members}
         reply = self._host.call("run_stage", frame.body, timeout_s=self._timeout_s, **members)
         self._reader.learn(reply.result["schemas"])
         failure = _failure(reply)
-        return reply, frame.members["rows"] if failure is None else failure["row"]
+        done: int = frame.members["rows"] if failure is None else failure["row"]
+        opened.note(done + (failure is not None), time.monotonic() - started)
+        return reply, done
+
+
+def _changed(record: R, content: Content | DataError) -> R | DataError:
+    if isinstance(content, DataError):
+        return content
+    partition = content.partition
+    if partition is None and isinstance(record, SinkRecord):
+        partition = record.partition
+    return record.changed(
+        topic=content.topic,
+        partition=partition,
+        timestamp=content.timestamp,
+        key_schema=content.key.schema,
+        key=content.key.value,
+        value_schema=content.value.schema,
+        value=content.value.value,
+        headers=content.headers,
+    )
+
+
+def _decoded(reply: Reply) -> Frame:
+    from airflow_connect.jvm.frames import decode
+
+    return decode(reply)
 
 
 def _failure(reply: Reply) -> Mapping[str, Any] | None:

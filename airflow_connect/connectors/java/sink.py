@@ -26,7 +26,7 @@ from airflow_connect.connectors.java.kept import KeptColumns, KeptRecords, frame
 from airflow_connect.connectors.java.keys import IDEMPOTENT, PLUGIN, JavaSinkKeys
 from airflow_connect.connectors.java.mixed import python_classes
 from airflow_connect.errors import FatalDataError, OffsetError, TaskFailedError, UnavailableError
-from airflow_connect.jvm.data.records import cannot_cross, sink_frame
+from airflow_connect.jvm.data.records import pack_first, pack_record, sink_frame
 from airflow_connect.jvm.data.tables import DataWriter
 from airflow_connect.retrying import Backoff, Retry
 
@@ -136,13 +136,17 @@ class JavaSinkTask(SinkTask):
         self.report_failed()
 
     def _put_data(self, records: Sequence[SinkRecord]) -> None:
-        """Pass records as Connect's data; those that have no form in Java are reported."""
-        refused = {id(record): error for record in records if (error := cannot_cross(record)) is not None}
-        for record in records:
-            if id(record) in refused:
-                self.context.errant_record_reporter.report(record, refused[id(record)])
-        if kept := [record for record in records if id(record) not in refused]:
-            self._deliver(sink_frame(kept, self._writer), KeptRecords(kept))
+        """Pass records as Connect's data, in frames of limited size; those that have no form in Java are reported."""
+        rest = records
+        while rest:
+            packed, error = pack_first(rest, len(rest), lambda record: pack_record(record, self._writer))
+            fitting, rest = rest[: len(packed)], rest[len(packed) :]
+            if fitting:
+                self._deliver(sink_frame(fitting, packed, self._writer), KeptRecords(fitting))
+            if error is not None:
+                self.report_failed()
+                self.context.errant_record_reporter.report(rest[0], error)
+                rest = rest[1:]
 
     def accepts_columns(self) -> bool:
         """See `ColumnarSinkTask`."""

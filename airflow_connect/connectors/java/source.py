@@ -37,7 +37,7 @@ from airflow_connect.connectors.java.keys import JavaSourceKeys
 from airflow_connect.connectors.java.mixed import python_classes
 from airflow_connect.connectors.java.server_log import ServerLog
 from airflow_connect.errors import DataError, TaskFailedError
-from airflow_connect.jvm.data.records import FrameContents
+from airflow_connect.jvm.data.records import contents
 from airflow_connect.jvm.data.tables import DataReader
 
 if TYPE_CHECKING:
@@ -215,13 +215,11 @@ class JavaSourceTask(SourceTask):
     def _data_records(self, reader: DataReader) -> list[SourceRecord]:
         """The records of the frame, with schemas and values; those that Python cannot hold are reported."""
         assert self._frame is not None
-        found, records = FrameContents(self._frame, reader), []
-        for row in range(len(found)):
-            try:
-                content = found[row]
-            except DataError as error:
+        records: list[SourceRecord] = []
+        for row, content in enumerate(contents(self._frame, reader)):
+            if isinstance(content, DataError):
                 place = f"topic {self._frame.topics[self._frame.topic[row].as_py()]}, record {row} of a poll"
-                self.context.report_failed(_FailedRecord.at(place), not_held(self.plugin.class_name, error))
+                self.context.report_failed(_FailedRecord.at(place), not_held(self.plugin.class_name, content))
                 continue
             records.append(
                 SourceRecord(

@@ -11,6 +11,7 @@ from typing import Any
 
 from airflow_connect.api.converter import NULL, SchemaAndValue
 from airflow_connect.api.schema import Schema
+from airflow_connect.errors import DataError
 from airflow_connect.jvm.data.schemas import schema_json, schema_of
 from airflow_connect.jvm.data.values import decode, encode, from_tree, to_tree
 
@@ -49,24 +50,29 @@ class DataReader:
 
     def __init__(self) -> None:
         """The host has told of no schema yet."""
-        self._schemas: list[Schema] = []
+        self._schemas: list[Schema | DataError] = []
 
     def learn(self, schemas: Iterable[Mapping[str, Any]]) -> None:
-        """Take the schemas of a reply.
-
-        Raises:
-            DataError: Python cannot hold one of them.
-        """
-        self._schemas += [schema_of(json) for json in schemas]
+        """Take the schemas of a reply. One that Python cannot hold keeps its number; `read` tells."""
+        self._schemas += map(_schema_or_error, schemas)
 
     def read(self, data: bytes | None) -> SchemaAndValue:
         """Schema and value of such bytes.
 
         Raises:
-            DataError: Python cannot hold the value.
+            DataError: Python cannot hold the value, or its schema.
         """
         if data is None:
             return NULL
         number, tree = decode(data)
         schema = None if number is None else self._schemas[number]
+        if isinstance(schema, DataError):
+            raise schema
         return SchemaAndValue(schema, from_tree(schema, tree))
+
+
+def _schema_or_error(json: Mapping[str, Any]) -> Schema | DataError:
+    try:
+        return schema_of(json)
+    except DataError as error:
+        return error

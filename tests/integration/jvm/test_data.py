@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from airflow_connect.api import schema as s
 from airflow_connect.api.record import Header, SinkRecord, SourceRecord
 from airflow_connect.converters.json.converter import JsonConverter
+from airflow_connect.jvm.data.records import Data, Text
 from airflow_connect.jvm.host import PluginHost
-from airflow_connect.jvm.stages import JavaStages
+from airflow_connect.jvm.stages import JavaStages, Outcome
 from tests.support.session.searching import examples, settings
 from tests.unit.formats.connect_values import schemas, values_of
 
@@ -55,6 +57,16 @@ def adds_header(stages) -> int:
     return stages.open("transformation", f"{TRANSFORMS}.InsertHeader", {"header": "added", "value.literal": "7"})
 
 
+def everything(call: Callable[[int, Any], Outcome[Any]], stage: int, items: list[Any]) -> Outcome[Any]:
+    """Requests until all are done, or one fails: each takes as many as it wants."""
+    results: list[Any] = []
+    while True:
+        outcome = call(stage, items[len(results) :])
+        results += outcome.results
+        if outcome.failure is not None or len(results) == len(items):
+            return Outcome(results, outcome.failure)
+
+
 def python_json(*, enabled: bool) -> JsonConverter:
     converter = JsonConverter()
     converter.configure({"schemas.enable": str(enabled).lower()}, False)
@@ -68,11 +80,11 @@ def test_java_writes_values_with_a_schema_as_python_does_and_reads_them_back(sta
     values = data.draw(st.lists(values_of(schema), min_size=1, max_size=3))
     expected = [python_json(enabled=True).from_connect("t", schema, value) for value in values]
 
-    written = stages.from_connect(java_json[True], "t", [(schema, value) for value in values])
+    written = everything(stages.from_connect, java_json[True], [Data("t", schema, value) for value in values])
     assert written.failure is None
     assert [json.loads(text) for text in written.results] == [json.loads(text) for text in expected]
 
-    read = stages.to_connect(java_json[True], "t", expected)
+    read = everything(stages.to_connect, java_json[True], [Text("t", text) for text in expected])
     assert read.results == [python_json(enabled=True).to_connect("t", text) for text in expected]
 
 
@@ -81,11 +93,11 @@ def test_java_writes_values_with_a_schema_as_python_does_and_reads_them_back(sta
 def test_values_without_a_schema(stages, java_json, values):
     expected = [python_json(enabled=False).from_connect("t", None, value) for value in values]
 
-    written = stages.from_connect(java_json[False], "t", [(None, value) for value in values])
+    written = everything(stages.from_connect, java_json[False], [Data("t", None, value) for value in values])
     assert written.failure is None
     assert [json.loads(text) for text in written.results] == [json.loads(text) for text in expected]
 
-    read = stages.to_connect(java_json[False], "t", expected)
+    read = everything(stages.to_connect, java_json[False], [Text("t", text) for text in expected])
     assert read.results == [python_json(enabled=False).to_connect("t", text) for text in expected]
 
 
@@ -117,7 +129,7 @@ def test_a_transformation_changes_nothing_else(stages, adds_header, data):
             )
         )
 
-    outcome = stages.apply(adds_header, records)
+    outcome = everything(stages.apply, adds_header, records)
 
     added = Header("added", s.INT8, 7)
     assert outcome.results == [record.changed(headers=(*record.headers, added)) for record in records]
@@ -141,7 +153,7 @@ def test_every_attribute_of_a_schema_stays_and_a_null_is_not_its_default(stages,
         value={"x": None, "y": None, "z": [{1: None, 2: "b"}]},
     )
 
-    (changed,) = stages.apply(adds_header, [record]).results
+    (changed,) = everything(stages.apply, adds_header, [record]).results
 
     assert changed.value_schema == full_schema()
     assert changed.value == record.value
@@ -153,7 +165,7 @@ def test_null_with_a_schema_is_not_a_tombstone(stages, adds_header):
         for offset, schema in enumerate([None, s.OPTIONAL_STRING])
     ]
 
-    results = stages.apply(adds_header, records).results
+    results = everything(stages.apply, adds_header, records).results
 
     assert [(record.value_schema, record.value) for record in results] == [(None, None), (s.OPTIONAL_STRING, None)]
 
@@ -166,7 +178,8 @@ def test_times_and_decimals_without_a_schema_keep_their_class(stages, adds_heade
         "nested": [{"k": 1.5, 2: None}],
     }
 
-    (changed,) = stages.apply(adds_header, [SinkRecord(topic="t", partition=0, offset=1, value=value)]).results
+    given = [SinkRecord(topic="t", partition=0, offset=1, value=value)]
+    (changed,) = everything(stages.apply, adds_header, given).results
 
     assert changed.value == value
     assert changed.value["price"].as_tuple() == value["price"].as_tuple()
@@ -175,7 +188,7 @@ def test_times_and_decimals_without_a_schema_keep_their_class(stages, adds_heade
 def test_records_of_a_source_keep_their_positions(stages, adds_header):
     record = SourceRecord(topic="t", value="v", source_partition={"file": "a"}, source_offset={"line": 3})
 
-    (changed,) = stages.apply(adds_header, [record]).results
+    (changed,) = everything(stages.apply, adds_header, [record]).results
 
     assert changed == record.changed(headers=(Header("added", s.INT8, 7),))
     assert changed.partition is None
@@ -185,10 +198,9 @@ def test_a_failure_ends_the_request_and_the_rest_was_not_seen(stages):
     cast = stages.open("transformation", f"{TRANSFORMS}.Cast$Value", {"spec": "int32"})
     records = [SinkRecord(topic="t", partition=0, offset=n, value=text) for n, text in enumerate(["1", "x", "3"])]
 
-    outcome = stages.apply(cast, records)
+    outcome = everything(stages.apply, cast, records)
 
     assert [record.value for record in outcome.results] == [1]
-    assert outcome.failure["row"] == 1
     assert outcome.failure["executing"] == f"{TRANSFORMS}.Cast$Value"
     assert outcome.failure["class"] == "org.apache.kafka.connect.errors.DataException"
     assert not outcome.failure["retriable"]
@@ -199,14 +211,15 @@ def test_predicates_and_dropped_records(stages):
     drops = stages.open("transformation", f"{TRANSFORMS}.Filter", {})
     records = [SinkRecord(topic="t", partition=0, offset=n, value=value) for n, value in enumerate(["a", None, "c"])]
 
-    assert stages.test(is_tombstone, records).results == [False, True, False]
-    assert stages.apply(drops, records).results == [None, None, None]
+    assert everything(stages.test, is_tombstone, records).results == [False, True, False]
+    assert everything(stages.apply, drops, records).results == [None, None, None]
 
 
 def test_headers_by_a_header_converter(stages):
     simple = stages.open("header_converter", "org.apache.kafka.connect.storage.SimpleHeaderConverter", {})
 
-    read = stages.to_connect(simple, "t", [b"17", b"true", None], name="h").results
+    read = everything(stages.to_connect, simple, [Text("t", data, "h") for data in (b"17", b"true", None)]).results
 
     assert read == [(s.INT8, 17), (s.BOOLEAN, True), (None, None)]
-    assert stages.from_connect(simple, "t", [*read], name="h").results == [b"17", b"true", None]
+    written = everything(stages.from_connect, simple, [Data("t", *one, "h") for one in read])
+    assert written.results == [b"17", b"true", None]

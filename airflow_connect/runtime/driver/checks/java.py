@@ -76,10 +76,8 @@ def notes_on_class(connector: Mapping[str, Any], worker: Mapping[str, Any]) -> t
         notes += (f"{text} {which}.",)
     if in_python := python_classes(completed(connector, worker)):
         key, name = next(iter(in_python.items()))
-        notes += (
-            f"Python runs the converters and transformations of this connector, because {key} ({name}) is a Python"
-            f" class: records pass between it and {plugin.class_name} one by one.",
-        )
+        why = f"because {key} ({name}) is a Python class: records pass between it and {plugin.class_name} one by one."
+        notes += (f"Python runs the converters and transformations of this connector, {why}",)
     return notes
 
 
