@@ -8,7 +8,7 @@ from airflow_connect.api.config.config_def import ConfigDef, KeyFamily
 from airflow_connect.connectors.java.chain import JavaConverter, JavaPredicate, JavaTransformation
 from airflow_connect.connectors.java.keys import JavaSinkKeys, JavaSourceKeys
 from airflow_connect.jvm.discovery.java_plugin import JavaPlugin, registered
-from airflow_connect.jvm.discovery.runtime_types import PREDICATE, SINK, SOURCE, TRANSFORMATION
+from airflow_connect.jvm.discovery.runtime_types import CONFIG_PROVIDER, PREDICATE, SINK, SOURCE, TRANSFORMATION
 
 _made: dict[tuple[str, str], type[Any]] = {}
 """By name and place: a class is made once, because others compare it."""
@@ -42,6 +42,10 @@ def _class_of(plugin: JavaPlugin) -> type[Any]:
         base = JavaTransformation
     elif PREDICATE in plugin.kinds:
         base = JavaPredicate
+    elif CONFIG_PROVIDER in plugin.kinds:
+        from airflow_connect.connectors.java.provider import JavaConfigProvider
+
+        base = JavaConfigProvider
     return _named(plugin, base, _Definition(None))
 
 

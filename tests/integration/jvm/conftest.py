@@ -28,6 +28,7 @@ KINDS = {
         "plugins/NoisySources$*",
         "io/debezium/like/LikeDebezium",
     ),
+    "org.apache.kafka.common.config.provider.ConfigProvider": ("plugins/Vault",),
     "org.apache.kafka.connect.sink.SinkConnector": ("plugins/Sinks$*", "plugins/OddSinks$*"),
 }
 
