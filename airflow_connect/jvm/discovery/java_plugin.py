@@ -74,12 +74,20 @@ class JavaPlugin:
     def folders_for(self, config: Mapping[str, Any]) -> tuple[Path, ...]:
         """The same for this connector with the converters, transformations and predicates of a configuration.
 
+        Raises:
+            ConfigError: a class is in several other locations, which differ.
+        """
+        return tuple(dict.fromkeys(folder for plugin in self.with_chain(config) for folder in plugin.folders))
+
+    def with_chain(self, config: Mapping[str, Any]) -> tuple[JavaPlugin, ...]:
+        """This connector, and the classes of its chain that are in other locations.
+
         A class that is also in the location of the connector is taken from there, as in Kafka Connect.
 
         Raises:
             ConfigError: a class is in several other locations, which differ.
         """
-        folders = dict.fromkeys(self.folders)
+        used = [self]
         for kind, name in chain_classes(config).values():
             found = plugins.find_added(kind, name)
             places = _by_class.get(found.name, {}) if found else {}
@@ -87,8 +95,8 @@ class JavaPlugin:
                 continue
             if len({place.known.content for place in places.values()}) > 1:
                 raise _ambiguous(name, places.values())
-            folders.update(dict.fromkeys(next(iter(places.values())).folders))
-        return tuple(folders)
+            used.append(next(iter(places.values())))
+        return tuple(used)
 
     @property
     def runtime_uses(self) -> Mapping[str, tuple[str, ...]]:
@@ -164,7 +172,7 @@ def registered(name: str) -> JavaPlugin:
     Raises:
         ConfigError: no plugin path of this process has it, or two different connectors have this name.
     """
-    found = list(_by_class.get(name, {}).values())
+    found = places_of(name)
     if not found:
         searched = "; ".join(plugins.searched()) or "none"
         raise ConfigError(
@@ -176,6 +184,11 @@ def registered(name: str) -> JavaPlugin:
     if len({plugin.known.content for plugin in found}) > 1 and _is_connector(found[0]):
         raise _ambiguous(name, found)
     return found[0]
+
+
+def places_of(name: str) -> list[JavaPlugin]:
+    """Every plugin that this process knows under a full Java name; [] if it knows none."""
+    return list(_by_class.get(name, {}).values())
 
 
 def all_registered() -> list[JavaPlugin]:

@@ -21,6 +21,7 @@ from airflow_connect.counting import names
 from airflow_connect.errors import ConfigError, JavaBlockedError, JavaPluginError
 from airflow_connect.jvm.discovery.java_plugin import JavaPlugin, registered
 from airflow_connect.jvm.discovery.registry import PLUGIN_PATH
+from airflow_connect.jvm.discovery.same_plugins import UsedPlugin, used_plugins
 from airflow_connect.runtime.driver.checks.findings import Finding, of_error, remark
 from airflow_connect.runtime.spec import RunSpec
 
@@ -51,6 +52,12 @@ def java_connector(connector: Mapping[str, Any]) -> JavaPlugin | None:
     except ConfigError:
         return None
     return registered(reference.name) if reference.is_java else None
+
+
+def plugins_of(connector: Mapping[str, Any]) -> tuple[UsedPlugin, ...]:
+    """What tasks compare with the Java plugins of their machine; () for other connectors."""
+    plugin = java_connector(connector)
+    return () if plugin is None else used_plugins(plugin.with_chain(connector))
 
 
 def notes_on_class(connector: Mapping[str, Any], worker: Mapping[str, Any]) -> tuple[str, ...]:
