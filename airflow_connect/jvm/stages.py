@@ -8,7 +8,7 @@ the caller decides what becomes of that one, and sends those behind it again. So
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -111,7 +111,7 @@ class JavaStages:
         reply, done = self._run(stage, "apply", self._frame(records[: len(packed)], packed))
         dropped = frozenset(reply.result["picked"])
         changed = contents(_decoded(reply), self._reader)
-        results: list[R | None | DataError] = [
+        results: list[R | DataError | None] = [
             None if row in dropped else _changed(records[row], next(changed)) for row in range(done)
         ]
         return Outcome(results, _failure(reply) or error)
@@ -150,7 +150,9 @@ class JavaStages:
         return self._host.close()
 
     def _packed(self, stage: int, records: Sequence[ConnectRecord]) -> tuple[list[Packed], DataError | None]:
-        pack: Callable[[ConnectRecord], tuple[Packed, int]] = lambda record: pack_record(record, self._writer)
+        def pack(record: ConnectRecord) -> tuple[Packed, int]:
+            return pack_record(record, self._writer)
+
         return pack_first(same_times(records[: self._opened[stage].most]), MOST_RECORDS, pack)
 
     def _frame(self, records: Sequence[Any], packed: Sequence[Packed]) -> EncodedFrame:

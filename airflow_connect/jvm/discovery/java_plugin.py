@@ -79,16 +79,10 @@ class JavaPlugin:
         Raises:
             ConfigError: a class is in several other locations, which differ.
         """
-        folders = dict.fromkeys(self.folders)
-        for kind, name in chain_classes(config).values():
-            found = plugins.find_added(kind, name)
-            places = _by_class.get(found.name, {}) if found else {}
-            if self.location in places or not places:
-                continue
-            if len({place.known.content for place in places.values()}) > 1:
-                raise _ambiguous(name, places.values())
-            folders.update(dict.fromkeys(next(iter(places.values())).folders))
-        return tuple(folders)
+        found = [plugins.find_added(kind, name) for kind, name in chain_classes(config).values()]
+        names_of_chain = [one.name for one in found if one]
+        others = [name for name in names_of_chain if self.location not in _by_class.get(name, {})]
+        return tuple(dict.fromkeys((*self.folders, *folders_of(others))))
 
     @property
     def runtime_uses(self) -> Mapping[str, tuple[str, ...]]:
@@ -176,6 +170,22 @@ def registered(name: str) -> JavaPlugin:
     if len({plugin.known.content for plugin in found}) > 1 and _is_connector(found[0]):
         raise _ambiguous(name, found)
     return found[0]
+
+
+def folders_of(class_names: Iterable[str]) -> tuple[Path, ...]:
+    """Entries of a `plugin.path` for a plugin host that runs these converters, transformations and predicates.
+
+    Raises:
+        ConfigError: a class is in several locations, which differ.
+    """
+    folders: dict[Path, None] = {}
+    for name in class_names:
+        places = _by_class.get(name, {})
+        if len({place.known.content for place in places.values()}) > 1:
+            raise _ambiguous(name, places.values())
+        if places:
+            folders.update(dict.fromkeys(next(iter(places.values())).folders))
+    return tuple(folders)
 
 
 def all_registered() -> list[JavaPlugin]:

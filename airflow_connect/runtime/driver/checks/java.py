@@ -13,6 +13,9 @@ from airflow_connect.api.config import plugins
 from airflow_connect.api.config.references import ResolvedReferences, ResolvedText
 from airflow_connect.config.keys.sink import sink_keys
 from airflow_connect.config.keys.source import source_keys
+from airflow_connect.config.resolved.java_chain import with_hosts_of_worker
+from airflow_connect.config.resolved.loading import ResolvedConfig
+from airflow_connect.config.resolved.source import ResolvedSourceConfig
 from airflow_connect.config_providers.resolving import look_up
 from airflow_connect.connectors.java.hosts import HostSettings, java_config
 from airflow_connect.counting import names
@@ -75,6 +78,11 @@ def notes_on_class(connector: Mapping[str, Any], worker: Mapping[str, Any]) -> t
     return notes
 
 
+def notes_on_chain(resolved: ResolvedConfig | ResolvedSourceConfig) -> tuple[str, ...]:
+    """A sentence for a plan, if its chain has Java classes."""
+    return () if resolved.java is None else resolved.java.notes
+
+
 def java_infos(plugin: JavaPlugin, connector: Mapping[str, Any]) -> Infos:
     """What Java says about the keys of a connector.
 
@@ -102,7 +110,7 @@ def java_answer(spec: RunSpec) -> JavaAnswer:
         ConnectError: no JVM can be started.
     """
     references = look_up(spec.connector, spec.worker, spec.references).references
-    connector = references.resolve(spec.connector)
+    connector = with_hosts_of_worker(references.resolve(spec.connector), references.resolve(spec.worker))
     plugin = java_connector(connector)
     if plugin is None:
         return JavaAnswer()
