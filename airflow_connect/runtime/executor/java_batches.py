@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from airflow_connect.api.record import Header
 from airflow_connect.connectors.java.chain import JavaConverter, JavaPredicate, JavaTransformation
@@ -46,7 +46,7 @@ class _Row(Generic[Origin]):
     Attributes:
         origin: what came in.
         now: what it is; None: dropped, or not made yet.
-        parts: what its converters have made of it, one after the other.
+        parts: what its converters have made of it, one after the other: a list each.
         failure: why it goes no further.
         left_out: what converters have left out of it.
     """
@@ -151,71 +151,48 @@ class _Batches(Generic[Origin]):
             return list(rows)
         return [row for row, holds in _passed(rows, results, TRANSFORMATION, name) if holds is not stage.negate]
 
-    def _convert(
-        self,
-        rows: Sequence[_Row[Origin]],
-        stage: str,
-        in_java: _InJava[Origin] | None,
-        in_python: Callable[[_Row[Origin]], Any],
-    ) -> None:
-        """Add a part to each row that has not failed."""
+    def _convert(self, rows: Sequence[_Row[Origin]], part: _Part) -> None:
+        """Add a part to each row that has not failed: the list of what has become of its items."""
         waiting = [row for row in rows if row.failure is None and row.now is not None]
-        if in_java is None:
-            results = self._stages.in_python(waiting, lambda row: self._watched(row, in_python))
+        found: list[Any]
+        if part.many is None:
+            found = self._stages.in_python(waiting, lambda row: self._watched(row, part))
         else:
-            results = self._in_java(waiting, [in_java.item(row) for row in waiting], in_java.call)
-        for row, result in _passed(waiting, results, stage, self._converter.name_of(stage)):
+            items = [(row, item) for row in waiting for item in part.items(row)]
+            results = iter(self._in_java([row for row, _ in items], [item for _, item in items], part.many))
+            found = [_one_error([next(results) for _ in part.items(row)]) for row in waiting]
+        for row, result in _passed(waiting, found, part.stage, self._converter.name_of(part.stage)):
             row.parts.append(result)
-
-    def _convert_headers(
-        self,
-        rows: Sequence[_Row[Origin]],
-        in_java: _HeadersInJava[Origin] | None,
-        in_python: Callable[[_Row[Origin]], Any],
-    ) -> None:
-        if in_java is None:
-            self._convert(rows, HEADER_CONVERTER, None, in_python)
-            return
-        waiting = [row for row in rows if row.failure is None and row.now is not None]
-        items = [(row, item) for row in waiting for item in in_java.items(row)]
-        results = self._in_java([row for row, _ in items], [item for _, item in items], in_java.call)
-        found: dict[int, list[Any]] = {id(row): [] for row in waiting}
-        for (row, _), result in zip(items, results, strict=True):
-            found[id(row)].append(result)
-        whole = [next((one for one in found[id(row)] if isinstance(one, Exception)), found[id(row)]) for row in waiting]
-        for row, converted in _passed(waiting, whole, HEADER_CONVERTER, self._converter.name_of(HEADER_CONVERTER)):
-            row.parts.append(in_java.made(row, converted))
 
     def _in_java(self, rows: Sequence[_Row[Origin]], items: Sequence[X], call: Callable[[Any], Done[Any]]) -> list[Any]:
         return self._stages.in_java(items, call, rows)
 
-    def _watched(self, row: _Row[Origin], operation: Callable[[_Row[Origin]], Any]) -> Any:
-        """The result of a converter; what it has left out is kept with the row."""
+    def _watched(self, row: _Row[Origin], part: _Part) -> list[Any]:
+        """What a Python converter makes of the items of a row; what it has left out is kept with the row."""
         try:
-            result = operation(row)
+            results = [part.one(item) for item in part.items(row)]
         except Exception:
             self._counts.clear()
             raise
         if any(self._counts.found):
             row.left_out.update(self._counts.take())
-        return result
+        return results
 
 
-@dataclass(frozen=True, slots=True)
-class _InJava(Generic[Origin]):
-    """How a Java converter gets rows."""
+class _Part(NamedTuple):
+    """A part of records, and its converter.
 
-    call: Callable[[Any], Done[Any]]
-    item: Callable[[_Row[Origin]], Any]
+    Attributes:
+        stage: key, value or header converter.
+        items: what a row has of it: one for its key or its value, any number of headers.
+        one: converts an item in Python.
+        many: converts items in Java; None: the converter is Python.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class _HeadersInJava(Generic[Origin]):
-    """The same for headers. `made`: the part of a row, from what its headers have become."""
-
-    call: Callable[[Any], Done[Any]]
-    items: Callable[[_Row[Origin]], list[Any]]
-    made: Callable[[_Row[Origin], list[Any]], Any]
+    stage: str
+    items: Callable[[Any], Sequence[Any]]
+    one: Callable[[Any], Any]
+    many: Callable[[Any], Done[Any]] | None
 
 
 class SinkBatches(_Batches["KafkaRecord"]):
@@ -224,6 +201,27 @@ class SinkBatches(_Batches["KafkaRecord"]):
     def __init__(self, converter: RecordConverter, retries: Retries) -> None:
         """`converter`: open, with `java`."""
         super().__init__(converter, converter.unread, retries)
+        key, value, headers = converter.key, converter.value, converter.headers
+        self._parts = (
+            _Part(
+                KEY_CONVERTER,
+                lambda row: (Text(row.origin.topic, row.origin.key),),
+                lambda text: key.to_connect(text.topic, text.data),
+                key.to_connect_many if isinstance(key, JavaConverter) else None,
+            ),
+            _Part(
+                VALUE_CONVERTER,
+                lambda row: (Text(row.origin.topic, row.origin.value),),
+                lambda text: value.to_connect(text.topic, text.data),
+                value.to_connect_many if isinstance(value, JavaConverter) else None,
+            ),
+            _Part(
+                HEADER_CONVERTER,
+                lambda row: [Text(row.origin.topic, data, name) for name, data in row.origin.headers],
+                lambda text: headers.to_connect_header(text.topic, text.name, text.data),
+                headers.to_connect_many if isinstance(headers, JavaConverter) else None,
+            ),
+        )
 
     def convert(self, records: Sequence[KafkaRecord]) -> Iterator[tuple[KafkaRecord, SinkRecord | Failure | None]]:
         """Each message with its record; None: a transformation drops it.
@@ -238,35 +236,20 @@ class SinkBatches(_Batches["KafkaRecord"]):
             yield from map(self._came_out, rows)
 
     def _to_connect(self, rows: Sequence[_Row[KafkaRecord]]) -> None:
-        key, value, headers = self._converter.key, self._converter.value, self._converter.headers
-        of_keys = of_values = of_headers = None
-        if isinstance(key, JavaConverter):
-            of_keys = _InJava[Any](key.to_connect_many, lambda row: Text(row.origin.topic, row.origin.key))
-        if isinstance(value, JavaConverter):
-            of_values = _InJava[Any](value.to_connect_many, lambda row: Text(row.origin.topic, row.origin.value))
-        if isinstance(headers, JavaConverter):
-            of_headers = _HeadersInJava[Any](headers.to_connect_many, _header_texts, _headers_of)
-
-        def header_of(row: _Row[KafkaRecord]) -> tuple[Header, ...]:
-            topic = row.origin.topic
-            pairs = row.origin.headers
-            return tuple(Header(name, *headers.to_connect_header(topic, name, data)) for name, data in pairs)
-
-        self._convert(rows, KEY_CONVERTER, of_keys, lambda row: key.to_connect(row.origin.topic, row.origin.key))
-        self._convert(
-            rows, VALUE_CONVERTER, of_values, lambda row: value.to_connect(row.origin.topic, row.origin.value)
-        )
-        self._convert_headers(rows, of_headers, header_of)
+        for part in self._parts:
+            self._convert(rows, part)
         for row in rows:
             if row.failure is None:
-                row.now = sink_record(row.origin, *row.parts)
+                (key,), (value,), headers = row.parts
+                named = zip((name for name, _ in row.origin.headers), headers, strict=True)
+                row.now = sink_record(row.origin, key, value, tuple(Header(name, *one) for name, one in named))
 
     def _came_out(self, row: _Row[KafkaRecord]) -> tuple[KafkaRecord, SinkRecord | Failure | None]:
         record, now = row.origin, row.now
         if row.failure is not None:
             return record, row.failure
         if row.left_out:
-            self._counts.add_taken(record.topic, row.parts[0].schema, row.parts[1].schema, row.left_out)
+            self._counts.add_taken(record.topic, row.parts[0][0].schema, row.parts[1][0].schema, row.left_out)
         if now is not None and now.consumed is not record:
             # A third-party transformation created a new record instead of a changed one; it is still the same message.
             now = now.changed(consumed=record)
@@ -279,6 +262,27 @@ class SourceBatches(_Batches["SourceRecord"]):
     def __init__(self, converter: SourceRecordConverter, retries: Retries) -> None:
         """`converter`: open, with `java`."""
         super().__init__(converter, converter.unwritten, retries)
+        key, value, headers = converter.key, converter.value, converter.headers
+        self._parts = (
+            _Part(
+                HEADER_CONVERTER,
+                lambda row: [Data(row.now.topic, h.schema, h.value, h.key) for h in row.now.headers],
+                lambda data: headers.from_connect_header(data.topic, data.name, data.schema, data.value),
+                headers.from_connect_many if isinstance(headers, JavaConverter) else None,
+            ),
+            _Part(
+                KEY_CONVERTER,
+                lambda row: (Data(row.now.topic, row.now.key_schema, row.now.key),),
+                lambda data: key.from_connect(data.topic, data.schema, data.value),
+                key.from_connect_many if isinstance(key, JavaConverter) else None,
+            ),
+            _Part(
+                VALUE_CONVERTER,
+                lambda row: (Data(row.now.topic, row.now.value_schema, row.now.value),),
+                lambda data: value.from_connect(data.topic, data.schema, data.value),
+                value.from_connect_many if isinstance(value, JavaConverter) else None,
+            ),
+        )
 
     def convert(
         self, records: Sequence[SourceRecord]
@@ -291,37 +295,9 @@ class SourceBatches(_Batches["SourceRecord"]):
         for start in range(0, len(records), MOST_RECORDS):
             rows = [_Row(record, record) for record in records[start : start + MOST_RECORDS]]
             self._transform(rows)
-            self._from_connect(rows)
+            for part in self._parts:
+                self._convert(rows, part)
             yield from map(self._came_out, rows)
-
-    def _from_connect(self, rows: Sequence[_Row[SourceRecord]]) -> None:
-        key, value, headers = self._converter.key, self._converter.value, self._converter.headers
-        of_keys = of_values = of_headers = None
-        if isinstance(key, JavaConverter):
-            of_keys = _InJava[Any](
-                key.from_connect_many, lambda row: Data(row.now.topic, row.now.key_schema, row.now.key)
-            )
-        if isinstance(value, JavaConverter):
-            of_values = _InJava[Any](
-                value.from_connect_many, lambda row: Data(row.now.topic, row.now.value_schema, row.now.value)
-            )
-        if isinstance(headers, JavaConverter):
-            of_headers = _HeadersInJava[Any](headers.from_connect_many, _header_data, _pairs_of)
-
-        def pairs_of(row: _Row[SourceRecord]) -> tuple[tuple[str, bytes | None], ...]:
-            topic, found = row.now.topic, row.now.headers
-            return tuple((h.key, headers.from_connect_header(topic, h.key, h.schema, h.value)) for h in found)
-
-        self._convert_headers(rows, of_headers, pairs_of)
-        self._convert(
-            rows, KEY_CONVERTER, of_keys, lambda row: key.from_connect(row.now.topic, row.now.key_schema, row.now.key)
-        )
-        self._convert(
-            rows,
-            VALUE_CONVERTER,
-            of_values,
-            lambda row: value.from_connect(row.now.topic, row.now.value_schema, row.now.value),
-        )
 
     def _came_out(self, row: _Row[SourceRecord]) -> tuple[SourceRecord, ProducedRecord | Failure | None]:
         now = row.now
@@ -329,8 +305,9 @@ class SourceBatches(_Batches["SourceRecord"]):
             return row.origin, row.failure
         if row.left_out:
             self._counts.add_taken(now.topic, now.key_schema, now.value_schema, row.left_out)
-        headers, key, value = row.parts
-        return row.origin, ProducedRecord(now.topic, now.partition, key, value, headers, now.timestamp)
+        headers, (key,), (value,) = row.parts
+        named = tuple(zip((header.key for header in now.headers), headers, strict=True))
+        return row.origin, ProducedRecord(now.topic, now.partition, key, value, named, now.timestamp)
 
 
 def _chunks(records: Sequence[KafkaRecord]) -> Iterator[Sequence[KafkaRecord]]:
@@ -361,18 +338,6 @@ def _without_java(stage: Stage) -> Stage:
     return replace(stage, predicate=None) if isinstance(stage.predicate, JavaPredicate) else stage
 
 
-def _header_texts(row: _Row[KafkaRecord]) -> list[Text]:
-    return [Text(row.origin.topic, data, name) for name, data in row.origin.headers]
-
-
-def _headers_of(row: _Row[KafkaRecord], converted: list[Any]) -> tuple[Header, ...]:
-    names = (name for name, _ in row.origin.headers)
-    return tuple(Header(name, *one) for name, one in zip(names, converted, strict=True))
-
-
-def _header_data(row: _Row[SourceRecord]) -> list[Data]:
-    return [Data(row.now.topic, header.schema, header.value, header.key) for header in row.now.headers]
-
-
-def _pairs_of(row: _Row[SourceRecord], converted: list[Any]) -> tuple[tuple[str, bytes | None], ...]:
-    return tuple((header.key, one) for header, one in zip(row.now.headers, converted, strict=True))
+def _one_error(results: list[Any]) -> list[Any] | Exception:
+    """The results, or the first error among them."""
+    return next((one for one in results if isinstance(one, Exception)), results)

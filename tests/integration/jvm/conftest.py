@@ -28,6 +28,10 @@ KINDS = {
         "io/debezium/like/LikeDebezium",
     ),
     "org.apache.kafka.connect.sink.SinkConnector": ("plugins/Sinks$*", "plugins/OddSinks$*"),
+    "org.apache.kafka.connect.transforms.Transformation": ("plugins/ChainStages$Counts",),
+    "org.apache.kafka.connect.transforms.predicates.Predicate": ("plugins/ChainStages$Matches",),
+    "org.apache.kafka.connect.storage.Converter": ("plugins/ChainStages$Reverses",),
+    "org.apache.kafka.connect.storage.HeaderConverter": ("plugins/ChainStages$Reverses",),
 }
 
 
@@ -42,7 +46,7 @@ def plugin_path(tmp_path_factory) -> Path:
 
 
 def _service_files(classes: Path) -> dict[str, str]:
-    """Connectors, by kind; the classes that are nested in them are not."""
+    """Plugins, by kind; the classes that are nested in connectors are none."""
     files = {}
     for kind, patterns in KINDS.items():
         names = [
