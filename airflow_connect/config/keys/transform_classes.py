@@ -10,7 +10,7 @@ from airflow_connect.api.config import plugins
 from airflow_connect.api.config import values as config_values
 from airflow_connect.api.config.config_def import ConfigDef, Problem, Type
 from airflow_connect.api.transform import Predicate, Transformation
-from airflow_connect.errors import ConfigError
+from airflow_connect.errors import ConfigError, ConnectError
 
 
 class ChainKind(NamedTuple):
@@ -76,9 +76,11 @@ def find_class(kind: ChainKind, key: str, name: Any) -> FoundClass:
     nested = [variant for variant in ("Key", "Value") if _is_one(kind, getattr(found, variant, None))]
     if nested and not _is_one(kind, found):
         return FoundClass(problem=_abstract(key, [f"{name}.{variant}" for variant in nested]))
-    if not _is_one(kind, found) or inspect.isabstract(found) or not isinstance(found.config_def, ConfigDef):
-        return FoundClass(problem=_wrong_class(kind, key, name))
-    return FoundClass(plugin=found)
+    try:
+        is_complete = _is_one(kind, found) and not inspect.isabstract(found) and isinstance(found.config_def, ConfigDef)
+    except ConnectError as error:  # Java was asked for the keys of its class.
+        return FoundClass(problem=Problem(key, error.message, error.suggestion))
+    return FoundClass(plugin=found) if is_complete else FoundClass(problem=_wrong_class(kind, key, name))
 
 
 def _is_one(kind: ChainKind, found: Any) -> bool:

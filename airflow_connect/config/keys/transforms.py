@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from airflow_connect.api.config import plugins
 from airflow_connect.api.config.config_def import (
     ConfigDef,
     ConfigKey,
@@ -24,7 +25,9 @@ from airflow_connect.api.config.config_def import (
 )
 from airflow_connect.api.config.validators import Lambda, Validator
 from airflow_connect.api.config.values import invalid
+from airflow_connect.config.keys.java_hosts import JavaKeys
 from airflow_connect.config.keys.transform_classes import PREDICATE_KIND, TRANSFORMATION_KIND, ChainKind, find_class
+from airflow_connect.errors import ConfigError
 
 TYPE, PLUGIN_VERSION, PREDICATE, NEGATE = "type", "plugin.version", "predicate", "negate"
 FRAMEWORK_KEYS = frozenset({TYPE, PLUGIN_VERSION, PREDICATE, NEGATE})
@@ -58,6 +61,7 @@ def with_chain(base: ConfigDef, raw: Mapping[str, Any]) -> ConfigDef:
             has its chain, is returned unchanged.
         raw: the connector's configuration.
     """
+    base = _with_hosts(base, raw)
     families = tuple(family.prefix for family in alias_families())
     is_mentioned = any(kind.aliases(raw) for kind in _KINDS) or any(str(name).startswith(families) for name in raw)
     if not is_mentioned or not {family.prefix for family in base.families}.issuperset(families):
@@ -71,6 +75,36 @@ def with_chain(base: ConfigDef, raw: Mapping[str, Any]) -> ConfigDef:
             _define_alias(enriched, kind, alias, raw)
         enriched.define_family(*_leftovers(kind, raw))
     return enriched
+
+
+def _with_hosts(base: ConfigDef, raw: Mapping[str, Any]) -> ConfigDef:
+    """The definition of a connector that is not Java, plus the keys of plugin hosts, if it has a use for them.
+
+    A converter of the worker may be a Java class, too, so that one of these keys is enough.
+    """
+    hosts = JavaKeys.config_def()
+    if TRANSFORMATION_KIND.list_key not in base.keys or hosts.keys.keys() <= base.keys.keys():
+        return base
+    if hosts.keys.keys().isdisjoint(raw) and not any(_is_java(kind, name) for kind, name in _classes(base, raw)):
+        return base
+    return ConfigDef().include(base).include(hosts)
+
+
+def _classes(base: ConfigDef, raw: Mapping[str, Any]) -> Iterable[tuple[plugins.PluginKind, Any]]:
+    """Kind and name of each class of the chain that a configuration names."""
+    for kind in _KINDS:
+        for alias in kind.aliases(raw):
+            yield kind.plugin_kind, raw.get(kind.prefix(alias) + TYPE)
+    for key in base.keys.values():
+        if key.plugin in (plugins.PluginKind.CONVERTER, plugins.PluginKind.HEADER_CONVERTER):
+            yield key.plugin, raw.get(key.name)
+
+
+def _is_java(kind: plugins.PluginKind, name: Any) -> bool:
+    try:
+        return isinstance(name, str) and plugins.resolve(kind, name.strip()).is_java
+    except ConfigError:
+        return False  # Reported with every other wrong key.
 
 
 def _define_alias(definition: ConfigDef, kind: ChainKind, alias: str, raw: Mapping[str, Any]) -> None:

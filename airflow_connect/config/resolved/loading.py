@@ -15,6 +15,12 @@ from airflow_connect.config.keys.source import source_keys, with_topic_creation
 from airflow_connect.config.keys.transforms import with_chain
 from airflow_connect.config.resolved import own_chain
 from airflow_connect.config.resolved.client_layers import consumer_group
+from airflow_connect.config.resolved.java_chain import (
+    JavaChainConfig,
+    java_chain_of,
+    unused_host_keys,
+    with_hosts_of_worker,
+)
 from airflow_connect.config.resolved.sink import ConverterConfig, SinkConnectorConfig, converter_of, effective_converter
 from airflow_connect.config.resolved.worker import WorkerConfig
 from airflow_connect.documentation import page_url
@@ -30,6 +36,7 @@ class ResolvedConfig:
         key_converter, value_converter, header_converter: the connector's, else the worker's.
         consumer_group: group that holds the connector's offsets.
         transactional_id: `<group.id>-<connector>`, by which a run fences its predecessors.
+        java: the Java classes of the chain; None: it has none.
         notes: sentences about keys that are ignored or unknown, without values.
     """
 
@@ -40,6 +47,7 @@ class ResolvedConfig:
     header_converter: ConverterConfig
     consumer_group: str = ""
     transactional_id: str = ""
+    java: JavaChainConfig | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -120,7 +128,8 @@ def load_connector_config(
         ConfigError: names every wrong key of the connector, else of the worker, else of their combination.
     """
     known = definition or connector_definition(raw)
-    connector = SinkConnectorConfig.from_config(own_chain.completed(raw, worker_raw), known)
+    completed = with_hosts_of_worker(own_chain.completed(raw, worker_raw), worker_raw)
+    connector = SinkConnectorConfig.from_config(completed, known)
     worker = WorkerConfig.from_properties(worker_raw)
     group = consumer_group(worker_raw, raw, connector.name)
     check_overrides(connector, worker, group)
@@ -132,12 +141,18 @@ def load_connector_config(
             key, own, of_worker, f"for plain JSON use JsonConverter with {key}.schemas.enable=false"
         )
 
+    key = converter(sink_keys.KEY_CONVERTER, connector.key_converter, worker.key_converter)
+    value = converter(sink_keys.VALUE_CONVERTER, connector.value_converter, worker.value_converter)
+    header = connector.header_converter or worker.header_converter
+    java = java_chain_of(connector.transforms, (key, value, header), connector.raw, worker_raw)
+    connector.ignored += unused_host_keys(connector.raw, java, connector.connector)
     return ResolvedConfig(
         connector=connector,
         worker=worker,
-        key_converter=converter(sink_keys.KEY_CONVERTER, connector.key_converter, worker.key_converter),
-        value_converter=converter(sink_keys.VALUE_CONVERTER, connector.value_converter, worker.value_converter),
-        header_converter=connector.header_converter or worker.header_converter,
+        key_converter=key,
+        value_converter=value,
+        header_converter=header,
+        java=java,
         consumer_group=group,
         transactional_id=f"{worker.group_id}-{connector.name}",
         notes=_notes(connector, worker),

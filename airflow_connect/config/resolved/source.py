@@ -14,6 +14,12 @@ from airflow_connect.config.keys import source as source_keys
 from airflow_connect.config.keys.source import SourceKeys
 from airflow_connect.config.keys.transforms import with_chain
 from airflow_connect.config.resolved import own_chain
+from airflow_connect.config.resolved.java_chain import (
+    JavaChainConfig,
+    java_chain_of,
+    unused_host_keys,
+    with_hosts_of_worker,
+)
 from airflow_connect.config.resolved.sink import (
     ConverterConfig,
     converter_of,
@@ -118,6 +124,7 @@ class ResolvedSourceConfig:
         connector, worker: the two typed configurations.
         key_converter, value_converter, header_converter: the connector's, else the worker's.
         transactional_id: `<group.id>-<connector>`, by which a run fences its predecessors; tasks add `-<task>`.
+        java: the Java classes of the chain; None: it has none.
     """
 
     connector: SourceConnectorConfig
@@ -126,6 +133,7 @@ class ResolvedSourceConfig:
     value_converter: ConverterConfig
     header_converter: ConverterConfig
     transactional_id: str
+    java: JavaChainConfig | None = None
 
     @property
     def state_topics(self) -> tuple[str, ...]:
@@ -157,7 +165,8 @@ def load_source_config(
     Raises:
         ConfigError: names every wrong key of the connector, else of the worker, else of their combination.
     """
-    connector = SourceConnectorConfig.from_config(own_chain.completed(raw, worker_raw), definition)
+    completed = with_hosts_of_worker(own_chain.completed(raw, worker_raw), worker_raw)
+    connector = SourceConnectorConfig.from_config(completed, definition)
     worker = WorkerConfig.from_properties(worker_raw)
     overridden = [
         (prefix, name)
@@ -165,12 +174,18 @@ def load_source_config(
         for name in with_prefix(connector.raw, prefix)
     ]
     worker.override_policy.check(overridden)
+    key = _converter(keys.KEY_CONVERTER, connector.key_converter, worker.key_converter)
+    value = _converter(keys.VALUE_CONVERTER, connector.value_converter, worker.value_converter)
+    header = connector.header_converter or worker.header_converter
+    java = java_chain_of(connector.transforms, (key, value, header), connector.raw, worker_raw)
+    connector.ignored += unused_host_keys(connector.raw, java, connector.connector)
     return ResolvedSourceConfig(
         connector=connector,
         worker=worker,
-        key_converter=_converter(keys.KEY_CONVERTER, connector.key_converter, worker.key_converter),
-        value_converter=_converter(keys.VALUE_CONVERTER, connector.value_converter, worker.value_converter),
-        header_converter=connector.header_converter or worker.header_converter,
+        key_converter=key,
+        value_converter=value,
+        header_converter=header,
+        java=java,
         transactional_id=f"{worker.group_id}-{connector.name}",
     )
 

@@ -44,7 +44,7 @@ _SERVER_KEYS = (
     "topic.tracking.allow.reset", "topic.tracking.enable",
 )  # fmt: skip
 _SOURCE_KEYS = ("offset.flush.timeout.ms",)
-_KAFKA, _RUNS = KeyGroup("Kafka"), KeyGroup("Runs")
+_KAFKA, _RUNS, _JAVA = KeyGroup("Kafka"), KeyGroup("Runs"), KeyGroup("Java")
 
 
 def _check_policy(name: str, value: Any) -> None:
@@ -190,16 +190,32 @@ class WorkerConfig(TypedConfig):
         "How many connectors `airflow-connect worker` runs at the same time. They share one Spark session.",
         Range(1, 100),
     )
-    plugin_path = KeyGroup("Java").medium.words(
+    plugin_path = _JAVA.medium.words(
         "plugin.path", "",
         "Folders with Java plugins of Kafka Connect, comma separated. Each has a folder, or a jar, for each plugin."
         " They must exist where the driver and the executors run.",
     )
-    _java_connect_home = KeyGroup("Java").low.text(
+    _java_connect_home = _JAVA.low.text(
         "airflow.java.connect.home", "",
         "Folder with the jars of Kafka Connect 4.1 or newer (`libs` of a Kafka installation), for connectors that do"
         " not set airflow.java.connect.home themselves. Blank: those of version 4.3.1, which are fetched from Maven"
         " Central once.",
+    )
+    _java_heap_mb = _JAVA.low.integer(
+        "airflow.java.heap.mb", 512,
+        "Largest Java heap of each plugin host, in MiB, for connectors that do not set airflow.java.heap.mb"
+        " themselves.",
+        Range(64),
+    )
+    _java_options = _JAVA.low.words(
+        "airflow.java.options", "",
+        "More options for Java, with commas, for connectors that do not set airflow.java.options themselves.",
+    )
+    _java_block_timeout_ms = _JAVA.low.long(
+        "airflow.java.block.timeout.ms", 60_000,
+        "How long a call of a Java plugin may take, in milliseconds, for connectors that do not set"
+        " airflow.java.block.timeout.ms themselves.",
+        Range(1_000),
     )
     # fmt: on
 

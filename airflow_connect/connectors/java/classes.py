@@ -8,11 +8,25 @@ from airflow_connect.api.config.config_def import ConfigDef, KeyFamily
 from airflow_connect.connectors.java.chain import JavaConverter, JavaPredicate, JavaTransformation
 from airflow_connect.connectors.java.keys import JavaSinkKeys, JavaSourceKeys
 from airflow_connect.jvm.discovery.java_plugin import JavaPlugin, registered
-from airflow_connect.jvm.discovery.runtime_types import CONFIG_PROVIDER, PREDICATE, SINK, SOURCE, TRANSFORMATION
+from airflow_connect.jvm.discovery.runtime_types import (
+    CONFIG_PROVIDER,
+    CONVERTER,
+    HEADER_CONVERTER,
+    PREDICATE,
+    SINK,
+    SOURCE,
+    TRANSFORMATION,
+)
 
 _made: dict[tuple[str, str], type[Any]] = {}
 """By name and place: a class is made once, because others compare it."""
-_UNDECLARED = "Settings that the Java connector reads without declaring them."
+_UNDECLARED = "Settings that the Java class reads without declaring them."
+_STAGES: dict[str, type[Any]] = {
+    TRANSFORMATION: JavaTransformation,
+    PREDICATE: JavaPredicate,
+    CONVERTER: JavaConverter,
+    HEADER_CONVERTER: JavaConverter,
+}
 
 
 def java_class(name: str) -> type[Any]:
@@ -37,28 +51,24 @@ def _class_of(plugin: JavaPlugin) -> type[Any]:
         from airflow_connect.connectors.java.sink import JavaSinkConnector, JavaSinkTask
 
         return _connector(plugin, JavaSinkConnector, JavaSinkTask)
-    base: type[Any] = JavaConverter
-    if TRANSFORMATION in plugin.kinds:
-        base = JavaTransformation
-    elif PREDICATE in plugin.kinds:
-        base = JavaPredicate
-    elif CONFIG_PROVIDER in plugin.kinds:
+    if CONFIG_PROVIDER in plugin.kinds:
         from airflow_connect.connectors.java.provider import JavaConfigProvider
 
-        base = JavaConfigProvider
-    return _named(plugin, base, _Definition(None))
+        return _named(plugin, (JavaConfigProvider,), _Definition(None))
+    bases = tuple(dict.fromkeys(_STAGES[kind] for kind in plugin.kinds))
+    return _named(plugin, bases, _Definition(ConfigDef()))
 
 
 def _connector(plugin: JavaPlugin, base: type[Any], task: type[Any]) -> type[Any]:
     shared = (JavaSourceKeys if SOURCE in plugin.kinds else JavaSinkKeys).config_def()
     task_class = type(f"{_simple(plugin)}Task", (task,), {"plugin": plugin, "version": _Version()})
-    return _named(plugin, base, _Definition(shared), task_class=task_class)
+    return _named(plugin, (base,), _Definition(shared), task_class=task_class)
 
 
-def _named(plugin: JavaPlugin, base: type[Any], definition: _Definition, **members: Any) -> type[Any]:
+def _named(plugin: JavaPlugin, bases: tuple[type[Any], ...], definition: _Definition, **members: Any) -> type[Any]:
     text = f"{plugin.class_name}, in {plugin.location}."
     own = {"plugin": plugin, "config_def": definition, "version": _Version(), "__doc__": text}
-    return type(_simple(plugin), (base,), {**own, **members})
+    return type(_simple(plugin), bases, {**own, **members})
 
 
 def _simple(plugin: JavaPlugin) -> str:
@@ -70,12 +80,12 @@ class _Definition:
     """The class attribute `config_def`: tasks do not need it, and the first time, Java must be asked."""
 
     def __init__(self, shared: ConfigDef | None) -> None:
-        """`shared`: our keys of a connector."""
+        """`shared`: our keys of a class that may get others than it declares, too; None: it does not run here."""
         self._shared = shared
         self._found: ConfigDef | None = None
 
     def __get__(self, instance: object, owner: type[Any]) -> ConfigDef:
-        """The plugin's keys and ours. As in Connect, a connector may get keys that it does not declare."""
+        """The plugin's keys and ours. As in Connect, a plugin may get keys that it does not declare."""
         if self._found is None:
             definition = ConfigDef().include(owner.plugin.config_def())
             if self._shared is not None:

@@ -63,6 +63,11 @@ class HostSettings:
         typed = JavaKeys.from_config(config)
         return cls(plugin.folders_for(for_java(config)), typed.heap_mb, typed.options, typed.connect_home, is_driver)
 
+    @classmethod
+    def of_chain(cls, folders: tuple[Path, ...], keys: JavaKeys) -> HostSettings:
+        """Those for the Java classes in the chain of another connector."""
+        return cls(folders, keys.heap_mb, keys.options, keys.connect_home, is_driver=False)
+
     def start(self) -> PluginHost:
         """A new host.
 

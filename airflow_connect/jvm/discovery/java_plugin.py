@@ -87,16 +87,10 @@ class JavaPlugin:
         Raises:
             ConfigError: a class is in several other locations, which differ.
         """
-        used = [self]
-        for kind, name in chain_classes(config).values():
-            found = plugins.find_added(kind, name)
-            places = _by_class.get(found.name, {}) if found else {}
-            if self.location in places or not places:
-                continue
-            if len({place.known.content for place in places.values()}) > 1:
-                raise _ambiguous(name, places.values())
-            used.append(next(iter(places.values())))
-        return tuple(used)
+        found = [plugins.find_added(kind, name) for kind, name in chain_classes(config).values()]
+        names_of_chain = [one.name for one in found if one]
+        others = [name for name in names_of_chain if self.location not in _by_class.get(name, {})]
+        return (self, *plugins_of_classes(others))
 
     @property
     def runtime_uses(self) -> Mapping[str, tuple[str, ...]]:
@@ -189,6 +183,27 @@ def registered(name: str) -> JavaPlugin:
 def places_of(name: str) -> list[JavaPlugin]:
     """Every plugin that this process knows under a full Java name; [] if it knows none."""
     return list(_by_class.get(name, {}).values())
+
+
+def plugins_of_classes(class_names: Iterable[str]) -> tuple[JavaPlugin, ...]:
+    """The plugins of some converters, transformations and predicates.
+
+    Raises:
+        ConfigError: a class is in several locations, which differ.
+    """
+    found: list[JavaPlugin] = []
+    for name in class_names:
+        places = _by_class.get(name, {})
+        if len({place.known.content for place in places.values()}) > 1:
+            raise _ambiguous(name, places.values())
+        if places:
+            found.append(next(iter(places.values())))
+    return tuple(found)
+
+
+def folders_of(class_names: Iterable[str]) -> tuple[Path, ...]:
+    """Entries of a `plugin.path` for a plugin host that runs them; errors as of `plugins_of_classes`."""
+    return tuple(dict.fromkeys(path for plugin in plugins_of_classes(class_names) for path in plugin.folders))
 
 
 def all_registered() -> list[JavaPlugin]:

@@ -21,8 +21,11 @@ from airflow_connect.runtime.executor.unread_counts import UnreadCounts
 from airflow_connect.runtime.plugin_objects import open_converter, open_header_converter
 
 if TYPE_CHECKING:
+    from airflow_connect.api.converter import SchemaAndValue
+    from airflow_connect.config.resolved.java_chain import JavaChainConfig
     from airflow_connect.config.resolved.loading import ResolvedConfig
     from airflow_connect.config.resolved.source import ResolvedSourceConfig
+    from airflow_connect.connectors.java.chain import JavaChain
     from airflow_connect.runtime.executor.transforming import Stage
 
 _NEVER_FAIL = (ByteArrayConverter, StringConverter, SimpleHeaderConverter)
@@ -43,27 +46,56 @@ class ConversionError(Exception):
 
 
 class OpenConverters:
-    """The three converters that a run uses, and its chain of transformations."""
+    """The three converters that a run uses, and its chain of transformations.
 
-    def __init__(self, config: ResolvedConfig | ResolvedSourceConfig) -> None:
-        """Build and configure them.
+    Attributes:
+        java: what the Java classes among them run in; None: there are none. Then `java_batches.py` converts.
+    """
+
+    def __init__(self, config: ResolvedConfig | ResolvedSourceConfig, where: str = "") -> None:
+        """Build and configure them, in a JVM of their own if one of them is a Java class.
+
+        Args:
+            config: names them.
+            where: goes behind the names of Java classes in errors.
 
         Raises:
             ConfigError: the settings of one of them are wrong.
+            ConnectError: the JVM does not start, or a Java class fails.
         """
-        self.key = open_converter(config.key_converter, is_key=True)
-        self.value = open_converter(config.value_converter, is_key=False)
-        self.headers = open_header_converter(config.header_converter)
+        self.java = None if config.java is None else _java_chain(config.java, where)
+        try:
+            self.key = open_converter(config.key_converter, is_key=True, java=self.java)
+            self.value = open_converter(config.value_converter, is_key=False, java=self.java)
+            self.headers = open_header_converter(config.header_converter, self.java)
+            self.chain = TransformChain.open(config.connector.transforms, self.java)
+        except BaseException:
+            self._close_java()
+            raise
         self._names = {
             KEY_CONVERTER: config.key_converter.plugin.name,
             VALUE_CONVERTER: config.value_converter.plugin.name,
             HEADER_CONVERTER: config.header_converter.plugin.name,
         }
-        self.chain = TransformChain.open(config.connector.transforms)
+
+    def name_of(self, stage: str) -> str:
+        """The class of a converter, by the name of its stage."""
+        return self._names[stage]
 
     def close(self) -> None:
-        """Close the transformations; idempotent."""
+        """Close the transformations, and the JVM; idempotent."""
         self.chain.close()
+        self._close_java()
+
+    def _close_java(self) -> None:
+        if self.java is not None:
+            self.java.close()
+
+
+def _java_chain(config: JavaChainConfig, where: str) -> JavaChain:
+    from airflow_connect.connectors.java.chain import JavaChain
+
+    return JavaChain.start(config, where)
 
 
 class RecordConverter(OpenConverters):
@@ -73,13 +105,13 @@ class RecordConverter(OpenConverters):
         unread: counts the records of which a converter has left something out.
     """
 
-    def __init__(self, config: ResolvedConfig | ResolvedSourceConfig) -> None:
-        """Build and configure the parts.
+    def __init__(self, config: ResolvedConfig | ResolvedSourceConfig, where: str = "") -> None:
+        """Build and configure the parts; see `OpenConverters`.
 
         Raises:
-            ConfigError: the settings of one of them are wrong.
+            ConnectError: one of them cannot be opened.
         """
-        super().__init__(config)
+        super().__init__(config, where)
         self.unread = UnreadCounts(self.key, self.value, self.headers)
 
     @property
@@ -133,21 +165,7 @@ class RecordConverter(OpenConverters):
         except Exception as error:
             self.unread.clear()
             raise ConversionError(Failure(stage, self._names[stage], error)) from error
-        return SinkRecord(
-            topic=record.topic,
-            partition=record.partition,
-            key_schema=key.schema,
-            key=key.value,
-            value_schema=value.schema,
-            value=value.value,
-            offset=record.offset,
-            timestamp=record.timestamp,
-            timestamp_type=record.timestamp_type,
-            headers=headers,
-            original_topic=record.topic,
-            original_partition=record.partition,
-            consumed=record,
-        )
+        return sink_record(record, key, value, headers)
 
     def _transformed(self, record: SinkRecord) -> SinkRecord | None:
         transformed: SinkRecord | None = record
@@ -167,3 +185,24 @@ class RecordConverter(OpenConverters):
     def _header(self, topic: str, name: str, data: bytes | None) -> Header:
         found = self.headers.to_connect_header(topic, name, data)
         return Header(name, found.schema, found.value)
+
+
+def sink_record(
+    record: KafkaRecord, key: SchemaAndValue, value: SchemaAndValue, headers: tuple[Header, ...]
+) -> SinkRecord:
+    """A message with what its converters have made of it."""
+    return SinkRecord(
+        topic=record.topic,
+        partition=record.partition,
+        key_schema=key.schema,
+        key=key.value,
+        value_schema=value.schema,
+        value=value.value,
+        offset=record.offset,
+        timestamp=record.timestamp,
+        timestamp_type=record.timestamp_type,
+        headers=headers,
+        original_topic=record.topic,
+        original_partition=record.partition,
+        consumed=record,
+    )

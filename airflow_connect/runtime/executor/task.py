@@ -95,7 +95,7 @@ def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, mode: _CopyMode)
         )
         ahead = read_ahead_settings(sink.read_ahead.partition_records, sink.read_ahead.fetched_bytes)
         reader = RangeReader({**ahead, **consumer.settings}, sink.read_ranges())
-        with closing(WholeRecordConverter() if sink.takes_whole_records else RecordConverter(config)) as converter:
+        with closing(_converter(config, plan.task, is_whole=sink.takes_whole_records)) as converter:
             loop = SinkLoop(sink, converter, policy, progress)
             opened = time.monotonic()
             loop.read(reader, plan, columnar=mode.columnar)
@@ -136,3 +136,7 @@ def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, mode: _CopyMode)
         oldest_ms=loop.oldest_ms,
         skipped=reason_rows(policy.skipped),
     )
+
+
+def _converter(config: ResolvedConfig, task: int, *, is_whole: bool) -> RecordConverter | WholeRecordConverter:
+    return WholeRecordConverter() if is_whole else RecordConverter(config, f", task {task}")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.record import ConnectRecord
     from airflow_connect.api.transform import Predicate, Transformation
     from airflow_connect.config.resolved.transforms import TransformConfig
+    from airflow_connect.connectors.java.chain import JavaChain
 
 log = logging.getLogger(__name__)
 R = TypeVar("R", bound="ConnectRecord")
@@ -87,18 +88,23 @@ class TransformChain:
         self.stages = tuple(stages)
 
     @classmethod
-    def open(cls, config: Sequence[TransformConfig]) -> TransformChain:
+    def open(cls, config: Sequence[TransformConfig], java: JavaChain | None = None) -> TransformChain:
         """Create and configure every class.
+
+        Args:
+            config: the stages.
+            java: what Java classes run in; None: only their configuration is checked.
 
         Raises:
             ConfigError: the settings of a class are wrong; nothing stays open.
+            TaskFailedError: the JVM of a Java class failed.
         """
         opened: list[Stage] = []
         try:
             for transform in config:
-                predicate = None if transform.predicate is None else open_predicate(transform.predicate)
-                name = transform.plugin.name
-                opened.append(Stage(transform.alias, name, open_transformation(transform), predicate, transform.negate))
+                predicate = None if transform.predicate is None else open_predicate(transform.predicate, java)
+                transformation, name = open_transformation(transform, java), transform.plugin.name
+                opened.append(Stage(transform.alias, name, transformation, predicate, transform.negate))
         except BaseException:
             cls(opened).close()
             raise

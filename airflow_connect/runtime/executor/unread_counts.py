@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +20,10 @@ class _Group(NamedTuple):
     topic: str
     part: str
     schema: Schema | None
+
+
+Taken = Mapping[str, AbstractSet[str]]
+"""Names of fields by part."""
 
 
 @dataclass(slots=True)
@@ -47,13 +52,20 @@ class UnreadCounts:
 
     def add(self, topic: str, key_schema: Schema | None, value_schema: Schema | None) -> None:
         """Count a record, and forget what was found in it."""
-        if self._key is not None and self._key.found:
-            self._add(_Group(topic, "keys", key_schema), self._key.found)
-        if self._value is not None and self._value.found:
-            self._add(_Group(topic, "values", value_schema), self._value.found)
-        if self._headers is not None and self._headers.found:
-            self._add(_Group(topic, "headers", None), self._headers.found)
+        self.add_taken(topic, key_schema, value_schema, self.take())
+
+    def take(self) -> Taken:
+        """What was found since the last message, which is forgotten here."""
+        parts = (("keys", self._key), ("values", self._value), ("headers", self._headers))
+        taken = {part: frozenset(one.found) for part, one in parts if one is not None and one.found}
         self.clear()
+        return taken
+
+    def add_taken(self, topic: str, key_schema: Schema | None, value_schema: Schema | None, taken: Taken) -> None:
+        """Count a record in which this was found."""
+        schemas = {"keys": key_schema, "values": value_schema}
+        for part, fields in taken.items():
+            self._add(_Group(topic, part, schemas.get(part)), fields)
 
     def end_key(self, schema: Schema | None) -> None:
         """A key of a batch was read by itself."""

@@ -20,6 +20,10 @@ KINDS = {
         "plugins/Measured$Numbers",
         "io/debezium/like/LikeDebezium",
     ),
+    "org.apache.kafka.connect.transforms.Transformation": ("plugins/ChainStages$Counts",),
+    "org.apache.kafka.connect.transforms.predicates.Predicate": ("plugins/ChainStages$Matches",),
+    "org.apache.kafka.connect.storage.Converter": ("plugins/ChainStages$Reverses",),
+    "org.apache.kafka.connect.storage.HeaderConverter": ("plugins/ChainStages$Reverses",),
     "org.apache.kafka.common.config.provider.ConfigProvider": ("plugins/Vault",),
     "org.apache.kafka.connect.sink.SinkConnector": (
         "plugins/Sinks$*",

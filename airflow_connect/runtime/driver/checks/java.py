@@ -13,13 +13,16 @@ from airflow_connect.api.config import plugins
 from airflow_connect.api.config.references import ResolvedReferences, ResolvedText
 from airflow_connect.config.keys.sink import sink_keys
 from airflow_connect.config.keys.source import source_keys
+from airflow_connect.config.resolved.java_chain import with_hosts_of_worker
+from airflow_connect.config.resolved.loading import ResolvedConfig
 from airflow_connect.config.resolved.own_chain import completed
+from airflow_connect.config.resolved.source import ResolvedSourceConfig
 from airflow_connect.config_providers.resolving import look_up
 from airflow_connect.connectors.java.hosts import HostSettings, java_config
 from airflow_connect.connectors.java.mixed import python_classes
 from airflow_connect.counting import names
 from airflow_connect.errors import ConfigError, JavaBlockedError, JavaPluginError
-from airflow_connect.jvm.discovery.java_plugin import JavaPlugin, registered
+from airflow_connect.jvm.discovery.java_plugin import JavaPlugin, plugins_of_classes, registered
 from airflow_connect.jvm.discovery.registry import PLUGIN_PATH
 from airflow_connect.jvm.discovery.same_plugins import UsedPlugin, used_plugins
 from airflow_connect.runtime.driver.checks.findings import Finding, of_error, remark
@@ -54,10 +57,13 @@ def java_connector(connector: Mapping[str, Any]) -> JavaPlugin | None:
     return registered(reference.name) if reference.is_java else None
 
 
-def plugins_of(connector: Mapping[str, Any]) -> tuple[UsedPlugin, ...]:
-    """What tasks compare with the Java plugins of their machine; () for other connectors."""
-    plugin = java_connector(connector)
-    return () if plugin is None else used_plugins(plugin.with_chain(connector))
+def plugins_of(resolved: ResolvedConfig | ResolvedSourceConfig) -> tuple[UsedPlugin, ...]:
+    """What tasks compare with the Java plugins of their machine; () for a run without Java classes."""
+    raw = resolved.connector.raw
+    plugin = java_connector(raw)
+    of_connector = () if plugin is None else plugin.with_chain(raw)
+    in_chain = () if resolved.java is None else plugins_of_classes(found.name for found in resolved.java.classes)
+    return used_plugins((*of_connector, *in_chain))
 
 
 def notes_on_class(connector: Mapping[str, Any], worker: Mapping[str, Any]) -> tuple[str, ...]:
@@ -88,6 +94,11 @@ def notes_on_class(connector: Mapping[str, Any], worker: Mapping[str, Any]) -> t
     return notes
 
 
+def notes_on_chain(resolved: ResolvedConfig | ResolvedSourceConfig) -> tuple[str, ...]:
+    """A sentence for a plan, if its chain has Java classes."""
+    return () if resolved.java is None else resolved.java.notes
+
+
 def java_infos(plugin: JavaPlugin, connector: Mapping[str, Any]) -> Infos:
     """What Java says about the keys of a connector.
 
@@ -115,7 +126,7 @@ def java_answer(spec: RunSpec) -> JavaAnswer:
         ConnectError: no JVM can be started.
     """
     references = look_up(spec.connector, spec.worker, spec.references).references
-    connector = references.resolve(spec.connector)
+    connector = with_hosts_of_worker(references.resolve(spec.connector), references.resolve(spec.worker))
     plugin = java_connector(connector)
     if plugin is None:
         return JavaAnswer()

@@ -24,7 +24,7 @@ from airflow_connect.planning.limits import RunLimits
 from airflow_connect.planning.planner import Policy
 from airflow_connect.planning.splitting import SplitRules
 from airflow_connect.runtime.driver.checked_configuration import CheckedConfiguration
-from airflow_connect.runtime.driver.checks.java import notes_on_class, plugins_of
+from airflow_connect.runtime.driver.checks.java import notes_on_chain, notes_on_class, plugins_of
 from airflow_connect.runtime.driver.checks.sinks import refuse_unusable_sink
 from airflow_connect.runtime.driver.checks.splitting import why_not_split
 from airflow_connect.runtime.driver.sink.started_sink import StartedSink
@@ -125,9 +125,13 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
 
     @property
     def sink_notes(self) -> tuple[str, ...]:
-        """Which of two classes it is, and what the connector says about this configuration."""
+        """Which of two classes it is, which are Java, and what the connector says about this configuration."""
         raw = self.resolved.connector.raw
-        return (*notes_on_class(raw, self.worker), *self.connector_class.notes_on_config(raw))
+        return (
+            *notes_on_class(raw, self.worker),
+            *notes_on_chain(self.resolved),
+            *self.connector_class.notes_on_config(raw),
+        )
 
     @property
     def policy(self) -> Policy:
@@ -167,7 +171,7 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
             now_ms=now_ms,
             flush_on_end=self.resolved.connector.flush_on_end,
             task_configs=self.task_configs,
-            java_plugins=plugins_of(self.resolved.connector.raw),
+            java_plugins=plugins_of(self.resolved),
         )
 
     def without_secrets(self) -> dict[str, str]:

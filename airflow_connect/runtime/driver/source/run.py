@@ -27,7 +27,7 @@ from airflow_connect.exactly_once.journal import Commit
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.crash_points import reached
-from airflow_connect.runtime.driver.checks.java import notes_on_class
+from airflow_connect.runtime.driver.checks.java import notes_on_chain, notes_on_class
 from airflow_connect.runtime.driver.reporting import end_of, failed_end_of, now_ms
 from airflow_connect.runtime.driver.run_in_progress import RunInProgress
 from airflow_connect.runtime.driver.source.kafka_session import SourceSession
@@ -236,7 +236,7 @@ class SourceRun(RunInProgress):
         )
         tasks = tuple(TaskPlan(number, ()) for number in range(len(configs)))
         left_out = map(note_of, self._left_out)
-        choice = notes_on_class(connector.raw, self._config.worker)
+        choice = (*notes_on_class(connector.raw, self._config.worker), *notes_on_chain(self._config.resolved))
         notes = (*choice, *self._notes.sentences, *left_out, *self._config.delivery_notes)
         plan = Plan(connector.name, self._config.run_id, created_ms, tasks, {}, notes, source)
         return plan, TaskWork(configs, partitions)

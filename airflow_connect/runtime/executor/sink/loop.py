@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from airflow_connect.kafka.reading.column_batch import ColumnBatch
     from airflow_connect.runtime.executor.converting import RecordConverter
     from airflow_connect.runtime.executor.error_policy import ErrorPolicy
+    from airflow_connect.runtime.executor.java_batches import SinkBatches
     from airflow_connect.runtime.executor.progress import ProgressSender
     from airflow_connect.runtime.executor.sink.column_path import Attempts, ColumnPath
     from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner
@@ -51,6 +52,7 @@ class SinkLoop:
         self._converter = converter
         self._policy = policy
         self._progress = progress
+        self._batches = _batches_of(converter, policy)
         self._columns: ColumnPath | WholeRecordPath | None = None
         self._records = 0
         self._bytes = 0
@@ -88,8 +90,8 @@ class SinkLoop:
         return min((ms for ms in self._first_ms.values() if ms > 0), default=0)
 
     def _opens_columns(self) -> bool:
-        """Whether every stage has a columnar form, and headers that are not used cannot fail."""
-        if not (self._converter.headers_never_fail and self._sink.accepts_columns()):
+        """Whether every stage has a columnar form, so none is Java, and headers that are not used cannot fail."""
+        if self._batches is not None or not (self._converter.headers_never_fail and self._sink.accepts_columns()):
             return False
         if isinstance(self._converter, WholeRecordConverter):
             self._columns = WholeRecordPath()
@@ -186,14 +188,38 @@ class SinkLoop:
         Once the dead letters have the size that one run may commit, a partition ends after its next one. Partitions
         without dead letters are copied to their ends, and every run makes progress in every partition.
         """
+        if tp in self._stopped:
+            return
+        if self._batches is not None:
+            self._put_converted(tp, self._batches.convert(records))
+            return
         letters = self._policy.dead_letters
-        for record in () if tp in self._stopped else records:
+        for record in records:
             self._put(tp, record)
-            if len(letters) != self._letters:
-                self._letters = len(letters)
-                if self._policy.is_full:
-                    self._stopped[tp] = record.offset + 1
-                    return
+            if len(letters) != self._letters and self._ends_with(tp, record):
+                return
+
+    def _put_converted(
+        self, tp: TopicPartition, records: Iterable[tuple[KafkaRecord, SinkRecord | Failure | None]]
+    ) -> None:
+        """The same for records that have passed the chain together."""
+        letters = self._policy.dead_letters
+        for record, converted in records:
+            if isinstance(converted, Failure):
+                self._failed(tp, record, converted)
+            elif converted is None:
+                self._sink.count_left_out(tp, record.offset, is_dead_letter=False)
+            else:
+                self._sink.put(converted)
+            if len(letters) != self._letters and self._ends_with(tp, record):
+                return
+
+    def _ends_with(self, tp: TopicPartition, record: KafkaRecord) -> bool:
+        """Whether a partition ends with a record that has a dead letter, or was the reason for some."""
+        self._letters = len(self._policy.dead_letters)
+        if self._policy.is_full:
+            self._stopped[tp] = record.offset + 1
+        return self._policy.is_full
 
     def _put(self, tp: TopicPartition, record: KafkaRecord) -> None:
         try:
@@ -234,6 +260,15 @@ class SinkLoop:
             stop = self._next_offsets[tp]
             return self._sink.report(tp, max(position, stop), end=stop, reason=self._limit.reason)
         return self._sink.report(tp, position, end=None, reason="")
+
+
+def _batches_of(converter: RecordConverter | WholeRecordConverter, policy: ErrorPolicy) -> SinkBatches | None:
+    """What converts whole batches; None: there is no Java class in the chain."""
+    if isinstance(converter, WholeRecordConverter) or converter.java is None:
+        return None
+    from airflow_connect.runtime.executor.java_batches import SinkBatches
+
+    return SinkBatches(converter, policy.retries)
 
 
 class _Limit:

@@ -30,13 +30,13 @@ class SourceRecordConverter(OpenConverters):
         unwritten: counts the records of which a converter has left something out.
     """
 
-    def __init__(self, config: ResolvedSourceConfig) -> None:
-        """Build and configure the parts.
+    def __init__(self, config: ResolvedSourceConfig, where: str = "") -> None:
+        """Build and configure the parts; see `OpenConverters`.
 
         Raises:
-            ConfigError: the settings of one of them are wrong.
+            ConnectError: one of them cannot be opened.
         """
-        super().__init__(config)
+        super().__init__(config, where)
         self.unwritten = UnwrittenCounts(self.key, self.value)
 
     def convert(self, record: SourceRecord) -> ProducedRecord | None:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from airflow_connect.kafka.writing.produced import ProducedRecord
     from airflow_connect.kafka.writing.refused_records import Delivered, Refused
     from airflow_connect.runtime.executor.error_policy import ErrorPolicy
+    from airflow_connect.runtime.executor.java_batches import SourceBatches
     from airflow_connect.runtime.executor.progress import ProgressSender
     from airflow_connect.runtime.executor.source.columns import ColumnMessages
     from airflow_connect.runtime.executor.source.context import SourceContext
@@ -123,8 +124,9 @@ class SourceLoop:
         self._joining = task if isinstance(task, JoiningSourceTask) else None
         self._atomic = task if isinstance(task, AtomicSourceTask) else None
         self._columnar = task if isinstance(task, ColumnarSourceTask) else None
-        in_columns = rules.columnar and not self._calls_commit_record and not rules.skips_refused
-        self._columns = SourceColumnConverter(parts.converter) if in_columns else None
+        self._batches = _batches_of(parts)
+        by_record = self._calls_commit_record or rules.skips_refused or self._batches is not None
+        self._columns = SourceColumnConverter(parts.converter) if rules.columnar and not by_record else None
         self._acknowledged: list[tuple[SourceRecord, RecordMetadata | None]] = []
         self._stored_at = time.monotonic()
         self._unit = _Counts()
@@ -209,9 +211,14 @@ class SourceLoop:
                 self._take_columns(columns)
                 return True
         batch = self._repeated("poll", task.poll) or ()
-        for record in batch:
-            self._take(record, moves=record.source_offset is not NO_OFFSET)
-            self._boundary_after_record(record)
+        if self._batches is None:
+            for record in batch:
+                self._take(record, moves=record.source_offset is not NO_OFFSET)
+                self._boundary_after_record(record)
+        else:
+            for record, converted in self._batches.convert(batch):
+                self._take_converted(record, converted, moves=record.source_offset is not NO_OFFSET)
+                self._boundary_after_record(record)
         self._account(len(batch))
         return bool(batch)
 
@@ -254,6 +261,13 @@ class SourceLoop:
             produced = self._parts.converter.convert(record)
         except ConversionError as error:
             produced = self._convert_again(record, error)
+        self._take_converted(record, produced, moves=moves)
+
+    def _take_converted(self, record: SourceRecord, produced: ProducedRecord | Failure | None, *, moves: bool) -> None:
+        """Send what has become of a record."""
+        if isinstance(produced, Failure):
+            self._parts.policy.handle(record, produced)
+            produced = None
         if moves:
             self._parts.offsets.reached(record.source_partition, record.source_offset)
         if produced is None:
@@ -429,6 +443,15 @@ def call_task(task: SourceTask, method: str, call: Callable[[], _Result], contex
             "the cause in the connector.",
         ) from error
     return result
+
+
+def _batches_of(parts: LoopParts) -> SourceBatches | None:
+    """What converts whole batches; None: there is no Java class in the chain."""
+    if parts.converter.java is None:
+        return None
+    from airflow_connect.runtime.executor.java_batches import SourceBatches
+
+    return SourceBatches(parts.converter, parts.policy.retries)
 
 
 class _Counts:

@@ -123,7 +123,7 @@ class _Work:
             self._refuse_other_run(admin)
             crash_points.reached(crash_points.SOURCE_TASK_OPENED)
             context = self._context(TaskOffsets(self._known_offsets(admin)))
-            converter = SourceRecordConverter(self.config)
+            converter = SourceRecordConverter(self.config, f", task {self.task}")
             stack.callback(converter.close)
             progress = ProgressSender(self.settings.progress, self.task, self.attempt)
             stack.callback(progress.close)

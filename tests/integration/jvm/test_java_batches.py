@@ -1,0 +1,218 @@
+"""A batch through a chain of Python and Java classes: what comes out is what comes out record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Type
+from airflow_connect.api.record import Header, KafkaRecord, SinkRecord, SourceRecord
+from airflow_connect.api.schema import OPTIONAL_STRING
+from airflow_connect.api.transform import Transformation
+from airflow_connect.config.resolved.loading import load_connector_config
+from airflow_connect.config.resolved.sink import ErrorConfig
+from airflow_connect.config.resolved.source import load_source_config
+from airflow_connect.connectors.java.chain import JavaChain
+from airflow_connect.errors import DataError
+from airflow_connect.jvm.discovery.registry import use_plugin_path
+from airflow_connect.jvm.host import PluginHost
+from airflow_connect.jvm.stages import JavaStages
+from airflow_connect.retrying import Timing
+from airflow_connect.runtime.executor import converting
+from airflow_connect.runtime.executor.converting import ConversionError, RecordConverter
+from airflow_connect.runtime.executor.error_policy import Failure
+from airflow_connect.runtime.executor.java_batches import SinkBatches, SourceBatches
+from airflow_connect.runtime.executor.retrying import Retries
+from airflow_connect.runtime.executor.source.converting import SourceRecordConverter
+from tests.support.session.searching import examples, settings
+
+pytestmark = [pytest.mark.integration, pytest.mark.budget(20)]
+
+COUNTS, MATCHES, REVERSES = (f"plugins.ChainStages${name}" for name in ("Counts", "Matches", "Reverses"))
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+WITHOUT_BUSY = ("fail", "drop", "match")
+STAGES = ("s0", "s1", "s2")
+PREDICATES = ("p0", "p1")
+
+
+class PythonCounts(Transformation):
+    """`ChainStages$Counts` in Python; without temporary failures."""
+
+    config_def = ConfigDef().define(ConfigKey("name", Type.STRING))
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Remember the name."""
+        super().configure(config)
+        self._name = config["name"]
+        self._calls = 0
+
+    def apply(self, record: Any) -> Any:
+        """Count, and do what the value says."""
+        self._calls += 1
+        if f"fail-{self._name}" in str(record.value):
+            raise DataError(f"call {self._calls} of {self._name}")
+        if f"drop-{self._name}" in str(record.value):
+            return None
+        return record.changed(headers=(*record.headers, Header(f"python-{self._name}", None, self._calls)))
+
+
+class OfAllExamples(JavaChain):
+    """One JVM: each chain that is opened has objects of its own in it."""
+
+    def close(self) -> None:
+        """It goes on."""
+
+
+@pytest.fixture(scope="module")
+def java(plugin_path) -> Iterator[OfAllExamples]:
+    use_plugin_path({"plugin.path": str(plugin_path)})
+    host = PluginHost.start([plugin_path], is_driver=True, heap_mb=128)
+    chain = OfAllExamples(host, JavaStages(host, timeout_s=30, where=", task 3"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(converting, "_java_chain", lambda config, where: chain)
+        yield chain
+    assert host.close() == []
+
+
+def retries() -> Retries:
+    """A second of retries, which passes only in pauses."""
+    now = [0.0]
+
+    def pause(seconds: float) -> None:
+        now[0] += seconds
+
+    errors = ErrorConfig(True, 1000, 60_000, False, False)
+    return Retries(errors, Timing(lambda: now[0], pause, lambda low, high: high))
+
+
+@st.composite
+def chains(draw: Any) -> dict[str, str]:
+    """Keys of a chain; one of its classes is Java at least."""
+    config = {"key.converter": STRING, "value.converter": STRING}
+    for part in ("key", "value", "header"):
+        if draw(st.booleans()):
+            config |= {f"{part}.converter": REVERSES, f"{part}.converter.name": part}
+    aliases = STAGES[: draw(st.integers(0, 3))]
+    used = set()
+    for alias in aliases:
+        type_ = draw(st.sampled_from([COUNTS, COUNTS, f"{__name__}:PythonCounts"]))
+        config |= {f"transforms.{alias}.type": type_, f"transforms.{alias}.name": alias}
+        if type_ == COUNTS:
+            config[f"transforms.{alias}.times"] = draw(st.sampled_from(["1", "2", "9"]))
+        predicate = draw(st.none() | st.sampled_from(PREDICATES))
+        if predicate is not None:
+            used.add(predicate)
+            config[f"transforms.{alias}.predicate"] = predicate
+            config[f"transforms.{alias}.negate"] = draw(st.sampled_from(["true", "false"]))
+    for predicate in used:
+        if draw(st.booleans()):
+            config |= {f"predicates.{predicate}.type": MATCHES, f"predicates.{predicate}.name": predicate}
+        else:
+            config[f"predicates.{predicate}.type"] = "RecordIsTombstone"
+    config |= {"transforms": ",".join(aliases), "predicates": ",".join(sorted(used))}
+    if not any(value in (COUNTS, MATCHES, REVERSES) for value in config.values()):
+        config |= {"key.converter": REVERSES, "key.converter.name": "key"}
+    return config
+
+
+def texts(draw: Any, config: Mapping[str, str], part: str, verbs: Sequence[str]) -> str | None:
+    """Mostly harmless words; backwards where a converter turns them around."""
+    if draw(st.integers(0, 7)) == 0:
+        return None
+    words = ["w"]
+    if draw(st.integers(0, 2)) == 0:
+        who = draw(st.sampled_from([*STAGES, *PREDICATES, part]))
+        words.append(f"{draw(st.sampled_from(verbs))}-{who}")
+    text = " ".join(words)
+    turned = config.get(f"{part}.converter") == REVERSES and draw(st.booleans())
+    return text[::-1] if turned else text
+
+
+def came_out(pairs: Any) -> list[Any]:
+    return [
+        (record, (one.stage, one.stage_class, str(one.error)) if isinstance(one, Failure) else one)
+        for record, one in pairs
+    ]
+
+
+@settings(max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_messages(java, data):
+    config = data.draw(chains())
+    verbs = data.draw(st.sampled_from([WITHOUT_BUSY, (*WITHOUT_BUSY, "busy")]))
+    records = []
+    for offset in range(data.draw(st.integers(1, 30))):
+        key, value = (texts(data.draw, config, part, verbs) for part in ("key", "value"))
+        headers = [(f"h{n}", texts(data.draw, config, "header", verbs)) for n in range(data.draw(st.integers(0, 2)))]
+        records.append(
+            KafkaRecord(
+                topic="t",
+                partition=1,
+                offset=offset,
+                key=key and key.encode(),
+                value=value and value.encode(),
+                timestamp=offset,
+                timestamp_type=data.draw(st.sampled_from([1, 1, 1, 2])),
+                headers=tuple((name, text and text.encode()) for name, text in headers),
+            )
+        )
+
+    def opened() -> RecordConverter:
+        connector = {"name": "c", "connector.class": "FileStreamSink", "topics": "t", **config}
+        return RecordConverter(load_connector_config(connector, {"bootstrap.servers": "x:1"}))
+
+    together = came_out(SinkBatches(opened(), retries()).convert(records))
+    single = SinkBatches(opened(), retries())
+
+    assert together == came_out(pair for record in records for pair in single.convert([record]))
+    assert [record for record, _ in together] == records
+    assert all(one.consumed is record for record, one in together if isinstance(one, SinkRecord))
+    if "busy" not in verbs:
+        assert together == came_out(record_by_record(opened(), records))
+
+
+def record_by_record(converter: Any, records: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    """How a chain without Java is run."""
+    for record in records:
+        try:
+            yield record, converter.convert(record)
+        except ConversionError as error:
+            yield record, Failure.of(error.failure.error, error.failure.stage, error.failure.stage_class)
+
+
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_records_of_a_source(java, data):
+    config = data.draw(chains())
+    verbs = data.draw(st.sampled_from([WITHOUT_BUSY, (*WITHOUT_BUSY, "busy")]))
+    records = []
+    for line in range(data.draw(st.integers(1, 30))):
+        value, key = texts(data.draw, {}, "value", verbs), texts(data.draw, {}, "key", verbs)
+        found = [texts(data.draw, {}, "header", verbs) for _ in range(data.draw(st.integers(0, 2)))]
+        records.append(
+            SourceRecord(
+                topic=data.draw(st.sampled_from(["t", "u"])),
+                key_schema=OPTIONAL_STRING,
+                key=key,
+                value=value,
+                headers=tuple(Header(f"h{n}", OPTIONAL_STRING, text) for n, text in enumerate(found)),
+                source_partition={"file": "a"},
+                source_offset={"line": line},
+            )
+        )
+
+    def opened() -> SourceRecordConverter:
+        connector = {"name": "c", "connector.class": "FileStreamSource", "topic": "t", **config}
+        return SourceRecordConverter(load_source_config(connector, {"bootstrap.servers": "x:1"}))
+
+    together = came_out(SourceBatches(opened(), retries()).convert(records))
+    single = SourceBatches(opened(), retries())
+
+    assert together == came_out(pair for record in records for pair in single.convert([record]))
+    assert [record for record, _ in together] == records
+    if "busy" not in verbs:
+        assert together == came_out(record_by_record(opened(), records))
