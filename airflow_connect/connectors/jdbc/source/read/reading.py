@@ -19,6 +19,7 @@ from airflow_connect.connectors.jdbc.source.read.loaders import load_leniently
 from airflow_connect.connectors.jdbc.source.read.moves import Moves, Row
 from airflow_connect.connectors.jdbc.source.read.set_back import has_larger
 from airflow_connect.connectors.jdbc.source.read.snapshot import Snapshot, enter
+from airflow_connect.connectors.jdbc.source.read.warned import note_warnings
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys
@@ -412,6 +413,8 @@ class TableReader:
         if not rows and self._held and self._may_be_cut:
             self._read_last_group_again()
             rows = list(self._cursor.fetchmany(count))
+        if len(rows) < count:
+            note_warnings(self._reading, self._source, self._cursor)
         self._reading.progressed()
         if self._mapping is None:
             self._map(by_values(columns, rows, self._any_value))
