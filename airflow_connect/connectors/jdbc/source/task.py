@@ -14,7 +14,9 @@ from airflow_connect.connectors.jdbc.source.offsets.positions import BULK_DONE, 
 from airflow_connect.connectors.jdbc.source.offsets.ranges import BEGAN
 from airflow_connect.connectors.jdbc.source.offsets.start import position_at_end, start_position
 from airflow_connect.connectors.jdbc.source.read.changed import (
+    FORM,
     ChangedReader,
+    form_of,
     range_key,
     ranges_of,
     ranges_offset,
@@ -62,6 +64,7 @@ class JdbcSourceTask(SourceTask):
     def start(self, config: Mapping[str, str]) -> None:
         """Take the tables; connects at the first poll."""
         self._config = JdbcSourceConfig.from_config(config)
+        self._form = form_of(config)
         self._end_us = int(config[END])
         self._snapshot = Snapshot.from_json(config.get(SNAPSHOT, ""))
         self._waiting = deque(items_of(config))
@@ -283,7 +286,14 @@ class JdbcSourceTask(SourceTask):
             )
             return TableReader(reading, table, Position())
         offset = self.context.offset_reader.offset(ranges_partition(item.partition))
-        return ChangedReader(reading, table, key, ranges_of(offset, item.name))
+        known = ranges_of(offset, item.name)
+        if known and offset is not None and offset.get(FORM, self._form) != self._form:
+            self.context.note(
+                f"All rows of {item.name} are sent, because the configuration of topics, values or transformations was"
+                " changed since the last run: bulk.changed.only compares with what was sent before."
+            )
+            known = []
+        return ChangedReader(reading, table, key, known)
 
     def _opened_stream(self) -> ArrowStream | None:
         """The connection that reads in Arrow batches; None if rows must be read one by one."""
@@ -328,7 +338,7 @@ class JdbcSourceTask(SourceTask):
         if self._reader is not None:
             if isinstance(self._reader, ChangedReader):
                 self._reader.note_results()
-                self.context.skip_to(ranges_partition(item.partition), ranges_offset(self._reader.ranges))
+                self.context.skip_to(ranges_partition(item.partition), ranges_offset(self._reader.ranges, self._form))
             if item.part is not None:
                 self.context.skip_to(item.partition, item.part.done(self._last_offset(item)))
             elif self._is_bulk:
