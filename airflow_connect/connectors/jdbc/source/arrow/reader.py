@@ -19,7 +19,7 @@ from airflow_connect.connectors.jdbc.source.read.criteria import Criteria
 from airflow_connect.connectors.jdbc.source.read.hidden import count_repeated, note_hidden
 from airflow_connect.connectors.jdbc.source.read.moves import Moves, no_moment
 from airflow_connect.connectors.jdbc.source.read.reading import Reading, bulk_statement, last_group
-from airflow_connect.connectors.jdbc.source.read.snapshot import enter_stream
+from airflow_connect.connectors.jdbc.source.read.snapshot import enter_stream, quoted_name
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.values.columns import Column, Kind
 from airflow_connect.connectors.jdbc.source.values.mapping import TableMapping
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 BATCH_BYTES = 4 << 20
 """Size at which a batch ends; its messages take a few times as much."""
+_PG_COLUMNS = """
+SELECT attname FROM pg_catalog.pg_attribute
+WHERE attrelid = to_regclass(%(table)s) AND attnum > 0 AND NOT attisdropped
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ class ArrowReader:
         self._held: list[pa.RecordBatch] = []
         self._held_us = 0
         self._held_at = position
-        self._at_end = False
+        self._at_end = self._has_compared = False
         self._criteria: Criteria | None = None
 
     def close(self) -> None:
@@ -151,6 +155,7 @@ class ArrowReader:
         if self._left is None:
             self._left = next(self._batches, None)
             self._reading.progressed()
+            self._check_columns()
         left = self._left
         if left is None or left.num_rows <= count:
             self._left = None
@@ -279,6 +284,27 @@ class ArrowReader:
             count_repeated(self._reading, self._criteria, self._source, repeated)
         self.position = after
         return ColumnBatch(self._mapping.struct(arrays), self._mapping.schema, after)
+
+    def _check_columns(self) -> None:
+        """Make sure once that no column was added since the table was described: a transaction may have filled it.
+
+        The statement that has begun holds a lock, so none can be added now. Asking the catalog takes none.
+
+        Raises:
+            RetriableError: there is another column.
+        """
+        if self._has_compared or self._source.table is None:
+            return
+        self._has_compared = True
+        connection = self._reading.connection
+        found = connection.exec_driver_sql(_PG_COLUMNS, {"table": quoted_name(self._source.table)}).scalars().all()
+        connection.rollback()
+        if set(found) - {column.name for column in self._columns}:
+            raise RetriableError(
+                f"A column was added to {self._source.name} at the moment at which it was read.",
+                code="database.conflict",
+                suggestion="Nothing is lost; the table is read again with its new columns.",
+            )
 
     def _check_types(self, piece: pa.RecordBatch) -> None:
         try:
