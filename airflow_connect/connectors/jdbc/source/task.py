@@ -22,6 +22,7 @@ from airflow_connect.connectors.jdbc.source.read.changed import (
     ranges_offset,
     ranges_partition,
 )
+from airflow_connect.connectors.jdbc.source.read.gaps import GapFinder, gaps_of, gaps_partition
 from airflow_connect.connectors.jdbc.source.read.reading import Reading, RowBatch, TableReader
 from airflow_connect.connectors.jdbc.source.read.restarts import MOST_RESTARTS, Restarts
 from airflow_connect.connectors.jdbc.source.read.snapshot import Snapshot
@@ -73,6 +74,7 @@ class JdbcSourceTask(SourceTask):
         self._reader: TableReader | ArrowReader | ChangedReader | None = None
         self._in_columns = self._has_no_stream = False
         self._position: Position | None = None
+        self._gaps: GapFinder | None = None
         self._pending: RowBatch | None = None
         self._skips = config.get(SEVERAL) == "true"
         self._failures = 0
@@ -169,7 +171,7 @@ class JdbcSourceTask(SourceTask):
         return True
 
     def _next_table(self) -> None:
-        self._reader = self._position = None
+        self._reader = self._position = self._gaps = None
         self._failures = 0
         self._restarts = Restarts()
         self._waiting.popleft()
@@ -222,6 +224,7 @@ class JdbcSourceTask(SourceTask):
         if batch is not None:
             self._position = batch.after
             self._restarts.read(len(batch))
+            self._see_numbers(batch)
         return batch
 
     def _has_vanished(self, item: Item, error: Exception) -> bool:
@@ -247,6 +250,8 @@ class JdbcSourceTask(SourceTask):
             if position is None:
                 self.context.skip_to(item.partition, position_at_end(self._end_us).offset())
                 return False
+            if self._config.mode == names.INCREMENTING and item.table is not None and item.part is None:
+                self._gaps = GapFinder(position.incrementing)
         assert self._database is not None
         if self._connection is None:
             self._connection = self._database.connect()
@@ -335,6 +340,7 @@ class JdbcSourceTask(SourceTask):
 
     def _finish(self, item: Item) -> None:
         """Go on to the next table."""
+        self._keep_gaps(item)
         if self._reader is not None:
             if isinstance(self._reader, ChangedReader):
                 self._reader.note_results()
@@ -351,6 +357,25 @@ class JdbcSourceTask(SourceTask):
                 )
         self._end_transaction()
         self._next_table()
+
+    def _see_numbers(self, batch: RowBatch | ColumnBatch) -> None:
+        if self._gaps is None:
+            return
+        if isinstance(batch, RowBatch):
+            self._gaps.add(position.incrementing for position in batch.positions)
+        elif batch.numbers is not None:
+            self._gaps.add_array(batch.numbers)
+
+    def _keep_gaps(self, item: Item) -> None:
+        """Keep which numbers no row has had: the next runs look whether some came late."""
+        column = "" if self._reader is None or isinstance(self._reader, ChangedReader) else self._reader.number_column
+        if self._gaps is None or not column:
+            return
+        partition = gaps_partition(item.partition)
+        before = gaps_of(self.context.offset_reader.offset(partition), item.name)
+        offset = self._gaps.offset(column, before)
+        if offset is not None:
+            self.context.skip_to(partition, offset)
 
     def _last_offset(self, item: Item) -> SourceOffset:
         """The offset of the last row of a range; {} if it has none."""

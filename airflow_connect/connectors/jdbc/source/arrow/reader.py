@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from airflow_connect.connectors.jdbc.source.arrow.fields import ArrowField, ChangedError, arrow_field, column_us
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
-from airflow_connect.connectors.jdbc.source.read.criteria import Criteria
+from airflow_connect.connectors.jdbc.source.read.criteria import Criteria, last_group, number_column
 from airflow_connect.connectors.jdbc.source.read.hidden import count_repeated, note_hidden
 from airflow_connect.connectors.jdbc.source.read.moves import Moves, no_moment
-from airflow_connect.connectors.jdbc.source.read.reading import Reading, bulk_statement, last_group
+from airflow_connect.connectors.jdbc.source.read.reading import Reading, bulk_statement
 from airflow_connect.connectors.jdbc.source.read.snapshot import enter_stream, quoted_name
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.values.columns import Column, Kind
@@ -47,11 +47,13 @@ class ColumnBatch:
         values: struct array of `schema`, in the representation of airflow_connect.api.columns.
         schema: of the values.
         after: the position after the last row.
+        numbers: in mode incrementing those of the rows, as an array of Arrow; otherwise None.
     """
 
     values: Any
     schema: Schema
     after: Position
+    numbers: Any = None
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -91,6 +93,11 @@ class ArrowReader:
 
     def close(self) -> None:
         """Nothing: the connection is closed by its owner if the result was not read to its end."""
+
+    @property
+    def number_column(self) -> str:
+        """Name of the incrementing column; "": there is none."""
+        return number_column(self._criteria)
 
     def next(self, count: int) -> ColumnBatch | None:
         """The next rows, at most some `count` of them; None at the end.
@@ -277,13 +284,14 @@ class ArrowReader:
         self._check_types(pieces[0])
         rows = pieces[0] if len(pieces) == 1 else pa.concat_batches(list(pieces))  # type: ignore[attr-defined]
         arrays = [field.values(self._mapping, rows.column(n)) for n, field in enumerate(self._fields)]
+        numbers = None
         if self._criteria is not None and not self._criteria.tracked.timestamps:
             assert self._criteria.tracked.incrementing is not None
             numbers = rows.column(self._place(self._criteria.tracked.incrementing))
             repeated = pc.equal(numbers.slice(1), numbers.slice(0, len(numbers) - 1)).true_count
             count_repeated(self._reading, self._criteria, self._source, repeated)
         self.position = after
-        return ColumnBatch(self._mapping.struct(arrays), self._mapping.schema, after)
+        return ColumnBatch(self._mapping.struct(arrays), self._mapping.schema, after, numbers)
 
     def _check_columns(self) -> None:
         """Make sure once that no column was added since the table was described: a transaction may have filled it.
