@@ -17,7 +17,7 @@ from airflow_connect.api.transform import Predicate, Transformation
 from airflow_connect.config.keys.java_hosts import JavaKeys
 from airflow_connect.connectors.java.failures import failure_of
 from airflow_connect.connectors.java.hosts import HostSettings, close_host
-from airflow_connect.errors import ConfigError, DataError, InternalError
+from airflow_connect.errors import DataError, InternalError
 from airflow_connect.jvm.data.records import Data, Text
 from airflow_connect.jvm.discovery.java_plugin import JavaPlugin, folders_of
 

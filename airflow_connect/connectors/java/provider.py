@@ -54,6 +54,6 @@ class JavaConfigProvider:
             return UnavailableError(message, suggestion="The server of the provider may answer later.")
         return ConfigError(
             message,
-            suggestion="Check its settings (config.providers.<name>.param.*) and the reference. What the exception says is"
-            " not shown, because it may be a secret.",
+            suggestion="Check its settings (config.providers.<name>.param.*) and the reference. What the exception says"
+            " is not shown, because it may be a secret.",
         )
