@@ -13,7 +13,7 @@ from airflow_connect.api.config import plugins
 from airflow_connect.api.config.references import ResolvedReferences, ResolvedText
 from airflow_connect.config.keys.sink import sink_keys
 from airflow_connect.config.keys.source import source_keys
-from airflow_connect.config.resolved.java_chain import with_hosts_of_worker
+from airflow_connect.config.resolved.java_chain import JavaChainConfig, with_hosts_of_worker
 from airflow_connect.config.resolved.loading import ResolvedConfig
 from airflow_connect.config.resolved.own_chain import completed
 from airflow_connect.config.resolved.source import ResolvedSourceConfig
@@ -57,12 +57,16 @@ def java_connector(connector: Mapping[str, Any]) -> JavaPlugin | None:
     return registered(reference.name) if reference.is_java else None
 
 
-def plugins_of(resolved: ResolvedConfig | ResolvedSourceConfig) -> tuple[UsedPlugin, ...]:
-    """What tasks compare with the Java plugins of their machine; () for a run without Java classes."""
-    raw = resolved.connector.raw
-    plugin = java_connector(raw)
-    of_connector = () if plugin is None else plugin.with_chain(raw)
-    in_chain = () if resolved.java is None else plugins_of_classes(found.name for found in resolved.java.classes)
+def plugins_of(connector: Mapping[str, Any], chain: JavaChainConfig | None = None) -> tuple[UsedPlugin, ...]:
+    """What tasks compare with the Java plugins of their machine; () for a run without Java classes.
+
+    Args:
+        connector: the configuration; a Java connector runs the Java classes of it.
+        chain: Java classes in the chain of any other connector.
+    """
+    plugin = java_connector(connector)
+    of_connector = () if plugin is None else plugin.with_chain(connector)
+    in_chain = () if chain is None else plugins_of_classes(found.name for found in chain.classes)
     return used_plugins((*of_connector, *in_chain))
 
 

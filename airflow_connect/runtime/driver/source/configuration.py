@@ -106,7 +106,7 @@ class SourceConfiguration(CheckedConfiguration[ResolvedSourceConfig]):
             run_id=self.run_id,
             now_ms=now_ms,
             task_configs=task_configs,
-            java_plugins=plugins_of(self.resolved),
+            java_plugins=plugins_of(self.resolved.connector.raw, self.resolved.java),
             source=SourceTaskSettings(
                 guarantee=self.guarantee,
                 max_records=-(-connector.run_max_records // count),
