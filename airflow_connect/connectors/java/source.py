@@ -118,13 +118,13 @@ class _Part(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class _FailedRecord(SourceRecord):
-    """A record that failed in Java, which tells where it is from."""
+class _PlacedRecord(SourceRecord):
+    """A record whose place is a text: its offset is one of a whole frame."""
 
     text: str
 
     @classmethod
-    def at(cls, text: str) -> _FailedRecord:
+    def at(cls, text: str) -> _PlacedRecord:
         return cls(topic="", source_partition={}, source_offset=NO_OFFSET, text=text)
 
     @property
@@ -216,13 +216,13 @@ class JavaSourceTask(SourceTask):
         """The records of the frame, with schemas and values; those that Python cannot hold are reported."""
         assert self._frame is not None
         records: list[SourceRecord] = []
-        for row, content in enumerate(contents(self._frame, reader)):
+        for row, content in enumerate(contents(self._frame, reader), 1):
+            place = f"number {row} of {len(self._frame)} that {self.plugin.class_name} has returned together"
             if isinstance(content, DataError):
-                place = f"topic {self._frame.topics[self._frame.topic[row].as_py()]}, record {row} of a poll"
-                self.context.report_failed(_FailedRecord.at(place), not_held(self.plugin.class_name, content))
+                self.context.report_failed(_PlacedRecord.at(place), not_held(self.plugin.class_name, content))
                 continue
             records.append(
-                SourceRecord(
+                _PlacedRecord(
                     topic=content.topic,
                     partition=content.partition,
                     key_schema=content.key.schema,
@@ -233,6 +233,7 @@ class JavaSourceTask(SourceTask):
                     headers=content.headers,
                     source_partition={},
                     source_offset=NO_OFFSET,
+                    text=f"{place}, for topic {content.topic}",
                 )
             )
         return records
@@ -276,7 +277,7 @@ class JavaSourceTask(SourceTask):
         self._parts.extend(_parts_of(self._frame))
         self.context.count_dropped(int(self._meta["dropped"]))
         for failed in self._meta["failed"]:
-            self.context.report_failed(_FailedRecord.at(failed["where"]), failure_of(failed))
+            self.context.report_failed(_PlacedRecord.at(failed["where"]), failure_of(failed))
         return True
 
     def _end_of_frame(self) -> None:
