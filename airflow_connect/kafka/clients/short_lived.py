@@ -333,7 +333,10 @@ def is_unanswered(error: ConnectError) -> bool:
 
 
 def ask(
-    admin: Admin, request: Callable[[Admin, float], Mapping[str, Future[_Result]]], doing: str
+    admin: Admin,
+    request: Callable[[Admin, float], Mapping[str, Future[_Result]]],
+    doing: str,
+    refused: dict[str, ConnectError] | None = None,
 ) -> dict[str, _Result]:
     """Results of a request that only reads, by name; sent again after a while without an answer.
 
@@ -341,6 +344,7 @@ def ask(
         admin: the client of the first try. Later tries have a new one: librdkafka may keep on choosing a dead broker.
         request: sends the request through a client, with a timeout in seconds.
         doing: the activity, to which the name is added: "describing topic".
+        refused: gets the answers that are errors, by name; None: the first of them is raised.
 
     Raises:
         ConnectError: the first failure.
@@ -352,7 +356,7 @@ def ask(
         answer_s = min(answer_s, ANSWER_TIMEOUT_S)
         futures = request(admin, answer_s)
         try:
-            return {name: wait(future, f"{doing} {name}", answer_s + 1) for name, future in futures.items()}
+            return _answers(futures, doing, answer_s + 1, refused)
         except UnavailableError as error:
             if not is_unanswered(error):
                 raise
@@ -361,6 +365,20 @@ def ask(
                 raise UnavailableError(f"Kafka did not answer within {API_TIMEOUT_S:.0f} s while {what}.") from error
         admin = admin_client(admin.settings)
         answer_s *= 2
+
+
+def _answers(
+    futures: Mapping[str, Future[_Result]], doing: str, timeout_s: float, refused: dict[str, ConnectError] | None
+) -> dict[str, _Result]:
+    found: dict[str, _Result] = {}
+    for name, future in futures.items():
+        try:
+            found[name] = wait(future, f"{doing} {name}", timeout_s)
+        except ConnectError as error:
+            if refused is None or is_unanswered(error):
+                raise
+            refused[name] = error
+    return found
 
 
 def _codes(*names: str) -> frozenset[int]:
