@@ -1,6 +1,7 @@
 package plugins;
 
 import java.nio.charset.StandardCharsets;
+import java.util.Date;
 import java.util.Map;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.connector.ConnectRecord;
@@ -102,6 +103,29 @@ public final class ChainStages {
                 throw new IllegalStateException("it does not close");
             }
         }
+    }
+
+    /** It makes a date before the year 1 of the text `old`. */
+    public static class MakesOldDates<R extends ConnectRecord<R>> implements Transformation<R> {
+        @Override
+        public void configure(Map<String, ?> config) {}
+
+        @Override
+        public ConfigDef config() {
+            return new ConfigDef();
+        }
+
+        @Override
+        public R apply(R record) {
+            boolean isOld = "old".equals(record.value());
+            return record.newRecord(
+                    record.topic(), record.kafkaPartition(), record.keySchema(), record.key(),
+                    isOld ? null : record.valueSchema(), isOld ? new Date(Long.MIN_VALUE) : record.value(),
+                    record.timestamp(), record.headers());
+        }
+
+        @Override
+        public void close() {}
     }
 
     /** It is true for what says `match-a`, and for each fifth call. */
