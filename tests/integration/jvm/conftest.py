@@ -28,7 +28,10 @@ KINDS = {
         "io/debezium/like/LikeDebezium",
     ),
     "org.apache.kafka.connect.sink.SinkConnector": ("plugins/Sinks$*", "plugins/OddSinks$*"),
-    "org.apache.kafka.connect.transforms.Transformation": ("plugins/ChainStages$Counts", "plugins/ChainStages$MakesOldDates"),
+    "org.apache.kafka.connect.transforms.Transformation": (
+        "plugins/ChainStages$Counts",
+        "plugins/ChainStages$MakesOldDates",
+    ),
     "org.apache.kafka.connect.transforms.predicates.Predicate": ("plugins/ChainStages$Matches",),
     "org.apache.kafka.connect.storage.Converter": ("plugins/ChainStages$Reverses",),
     "org.apache.kafka.connect.storage.HeaderConverter": ("plugins/ChainStages$Reverses",),

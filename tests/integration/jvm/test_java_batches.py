@@ -259,7 +259,9 @@ def test_a_temporary_failure_is_repeated_in_its_stage_only(java):
 def test_an_error_of_java_ends_the_task_and_names_class_and_task(java):
     batches = SinkBatches(opened_sink(), retries())
 
-    with pytest.raises(JavaPluginError, match=r"ChainStages\$Counts, task 3 failed .*NoClassDefFoundError: missing/Ins0"):
+    with pytest.raises(
+        JavaPluginError, match=r"ChainStages\$Counts, task 3 failed .*NoClassDefFoundError: missing/Ins0"
+    ):
         list(batches.convert(messages("a", "error-s0", "c")))
 
 

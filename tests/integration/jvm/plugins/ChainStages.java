@@ -1,6 +1,9 @@
 package plugins;
 
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Date;
 import java.util.Map;
 import org.apache.kafka.common.config.ConfigDef;
@@ -22,12 +25,14 @@ public final class ChainStages {
     private static final ConfigDef NAMED = new ConfigDef()
             .define("name", ConfigDef.Type.STRING, "a", ConfigDef.Importance.HIGH, "Which one it is.")
             .define("times", ConfigDef.Type.INT, 1, ConfigDef.Range.atLeast(0), ConfigDef.Importance.LOW, "Busy calls.")
+            .define("mark", ConfigDef.Type.STRING, "", ConfigDef.Importance.LOW, "A file of the first JVM that halts.")
             .define("token", ConfigDef.Type.PASSWORD, "", ConfigDef.Importance.LOW, "A secret, printed.");
 
     /** The state of one of them. */
     private static final class Script {
         private final String name;
         private final int times;
+        private final String mark;
         private int busy;
         private int calls;
 
@@ -35,6 +40,7 @@ public final class ChainStages {
             Map<String, Object> parsed = NAMED.parse(config);
             name = (String) parsed.get("name");
             times = (Integer) parsed.get("times");
+            mark = (String) parsed.get("mark");
             System.out.println("configured " + name + " " + config.get("token"));
         }
 
@@ -51,13 +57,23 @@ public final class ChainStages {
             if (text.contains("error-" + name)) {
                 throw new NoClassDefFoundError("missing/In" + name);
             }
-            if (text.contains("halt-" + name)) {
+            if (text.contains("halt-" + name) && isFirst()) {
                 Runtime.getRuntime().halt(7);
             }
             if (text.contains("hang-" + name)) {
                 hang();
             }
             return calls;
+        }
+
+        /** Whether no JVM has been here: it leaves a file. */
+        private boolean isFirst() {
+            try {
+                Files.createFile(Path.of(mark));
+                return true;
+            } catch (IOException error) {
+                return false;
+            }
         }
 
         private static void hang() {
