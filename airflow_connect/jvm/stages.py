@@ -160,11 +160,11 @@ class JavaStages:
             return sink_frame(records, packed, self._writer)
         return source_frame(records, packed, self._writer)
 
-    def _run(self, stage: int, do: str, frame: EncodedFrame) -> tuple[Reply, int]:
+    def _run(self, stage: int, operation: str, frame: EncodedFrame) -> tuple[Reply, int]:
         """The reply, and how many records are done."""
         opened, started = self._opened[stage], time.monotonic()
         self._host.subject = f"{opened.class_name}{self._where}"
-        members = {"stage": stage, "do": do, **frame.members}
+        members = {"stage": stage, "do": operation, **frame.members}
         reply = self._host.call("run_stage", frame.body, timeout_s=self._timeout_s, **members)
         self._reader.learn(reply.result["schemas"])
         failure = _failure(reply)

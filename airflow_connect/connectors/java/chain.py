@@ -174,7 +174,7 @@ class JavaConfigProvider:
         """
         raise ConfigError(
             f"{self.plugin.class_name} is a Java class, and references are resolved in Python.",
-            code="java.mixed_chain",
+            code="java.config_provider",
             suggestion="Use a config provider of this package, or a Python class.",
         )
 
