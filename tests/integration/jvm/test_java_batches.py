@@ -283,3 +283,12 @@ def test_a_value_that_java_cannot_hold_fails_alone(java):
     assert [one for one in found if isinstance(one, int)] == [1, 2, 3]
     assert found[1] == found[3]
     assert "does not fit Java's long" in found[1]
+
+
+def test_the_time_limit_is_that_of_a_call_and_not_of_a_request(java, monkeypatch):
+    monkeypatch.setattr(java.stages, "_timeout_s", 1.0)
+    given = messages(*["quick"] * 100, *["slow-s0"] * 30)
+
+    found = calls(SinkBatches(opened_sink(), retries()).convert(given))
+
+    assert found == list(range(1, 131))

@@ -60,8 +60,11 @@ public final class ChainStages {
             if (text.contains("halt-" + name) && isFirst()) {
                 Runtime.getRuntime().halt(7);
             }
+            if (text.contains("slow-" + name)) {
+                pause(50);
+            }
             if (text.contains("hang-" + name)) {
-                hang();
+                pause(600_000);
             }
             return calls;
         }
@@ -76,9 +79,9 @@ public final class ChainStages {
             }
         }
 
-        private static void hang() {
+        private static void pause(long milliseconds) {
             try {
-                Thread.sleep(600_000);
+                Thread.sleep(milliseconds);
             } catch (InterruptedException error) {
                 Thread.currentThread().interrupt();
             }
