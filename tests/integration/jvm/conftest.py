@@ -12,7 +12,7 @@ from airflow_connect.jvm.host import PluginHost
 from airflow_connect.jvm.host_jars import LOCK
 from airflow_connect.jvm.jars.locked_jars import fetch_jars
 from tests.devstack.java_compiler import compiled_jar
-from tests.integration.jvm.hosting import configuration
+from tests.integration.jvm.hosting import chain_services, configuration
 from tests.support.session.searching import IS_SOAK
 
 collect_ignore = [] if IS_SOAK else ["test_as_a_worker.py"]
@@ -28,13 +28,6 @@ KINDS = {
         "io/debezium/like/LikeDebezium",
     ),
     "org.apache.kafka.connect.sink.SinkConnector": ("plugins/Sinks$*", "plugins/OddSinks$*"),
-    "org.apache.kafka.connect.transforms.Transformation": (
-        "plugins/ChainStages$Counts",
-        "plugins/ChainStages$MakesOldDates",
-    ),
-    "org.apache.kafka.connect.transforms.predicates.Predicate": ("plugins/ChainStages$Matches",),
-    "org.apache.kafka.connect.storage.Converter": ("plugins/ChainStages$Reverses",),
-    "org.apache.kafka.connect.storage.HeaderConverter": ("plugins/ChainStages$Reverses",),
 }
 
 
@@ -49,8 +42,8 @@ def plugin_path(tmp_path_factory) -> Path:
 
 
 def _service_files(classes: Path) -> dict[str, str]:
-    """Plugins, by kind; the classes that are nested in connectors are none."""
-    files = {}
+    """Connectors, by kind, without the classes that are nested in them; parts of chains."""
+    files = chain_services()
     for kind, patterns in KINDS.items():
         names = [
             path.relative_to(classes).with_suffix("").as_posix().replace("/", ".")

@@ -100,7 +100,6 @@ def test_converters_in_java_and_dead_letters(
         value_converter=REVERSES,
         value_converter_name="v",
         header_converter=REVERSES,
-        header_converter_token="not-to-be-printed",
         store_kafka_headers="true",
         headers_format_class="JsonFormat",
         errors_tolerance="all",

@@ -26,7 +26,7 @@ public final class ChainStages {
             .define("name", ConfigDef.Type.STRING, "a", ConfigDef.Importance.HIGH, "Which one it is.")
             .define("times", ConfigDef.Type.INT, 1, ConfigDef.Range.atLeast(0), ConfigDef.Importance.LOW, "Busy calls.")
             .define("mark", ConfigDef.Type.STRING, "", ConfigDef.Importance.LOW, "A file of the first JVM that halts.")
-            .define("token", ConfigDef.Type.PASSWORD, "", ConfigDef.Importance.LOW, "A secret, printed.");
+            .define("seal", ConfigDef.Type.PASSWORD, "", ConfigDef.Importance.LOW, "A secret, printed.");
 
     /** The state of one of them. */
     private static final class Script {
@@ -41,7 +41,7 @@ public final class ChainStages {
             name = (String) parsed.get("name");
             times = (Integer) parsed.get("times");
             mark = (String) parsed.get("mark");
-            System.out.println("configured " + name + " " + config.get("token"));
+            System.out.println("configured " + name + " " + config.get("seal"));
         }
 
         /** Fails if the text says so; returns how often it was called. */
