@@ -257,6 +257,8 @@ def _without_schema(value: Any, level: int = 1) -> Any:
 
 
 def _key_without_schema(key: Any) -> Any:
+    if type(key) is str:
+        return key
     tree = _without_schema(key)
     return tuple(tree) if isinstance(tree, list) else tree
 

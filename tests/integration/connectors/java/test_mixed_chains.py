@@ -12,7 +12,7 @@ import pytest
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.runtime.driver.entry import validate_connector
 from tests.integration.connectors.java.conftest import STRING
-from tests.support.copies.java_plugin import JavaConnector
+from tests.support.copies.java_plugin import JavaConnector, locked_plugin
 from tests.support.kafka_data import TopicProducer
 
 pytestmark = [pytest.mark.integration, pytest.mark.budget(30)]
@@ -87,6 +87,23 @@ def test_transformation_and_predicate_in_java_around_python(
         f"Java classes run in a JVM beside each task, and records are not processed in columns: {COUNTS}, {MATCHES}."
     )
     assert named in report.notes
+
+
+def test_a_transformation_of_others(
+    mixed: Mixed, make_topic: Callable[..., str], produce: TopicProducer, tmp_path: Path
+) -> None:
+    connector = mixed(
+        produced(make_topic, produce, [{"order_id": 1, "note": None}, {"order_id": 1 << 40, "order_city": "Köln"}]),
+        transforms="rename",
+        transforms_rename_type="com.github.jcustenborder.kafka.connect.transform.common.PatternRename$Value",
+        transforms_rename_field_pattern="^order_",
+        transforms_rename_field_replacement="",
+    )
+    connector.plugin_path = locked_plugin(tmp_path / "plugins", "kafka-connect-transform-common-0.1.0.14")
+
+    assert connector.run().records == 2
+
+    assert written(tmp_path) == [{"id": 1, "note": None}, {"id": 1 << 40, "city": "Köln"}]
 
 
 def test_converters_in_java_and_dead_letters(
