@@ -241,6 +241,17 @@ class JavaPluginError(TaskFailedError):
     ends_task = True
 
 
+class MissingPluginError(TaskFailedError):
+    """A machine that runs tasks lacks a Java plugin of the driver, or has another version of it.
+
+    Retriable: another attempt may run on another machine, or after somebody has copied the folder.
+    """
+
+    code = "java.missing_on_executor"
+    retriable = True
+    ends_task = True
+
+
 class JavaRetriableError(JavaPluginError, RetriableError):
     """A Java plugin threw Kafka Connect's RetriableException: the same call may succeed later."""
 

@@ -40,8 +40,7 @@ class Connector(ABC):
         config_def: the connector's own keys. The runtime adds the keys of every connector (`name`, `topics`,
             converters, errors, limits of a run).
         version: shown with the plugin.
-        runs_chain: whether its tasks run converters, transformations and predicates themselves. The run then passes
-            bytes: whole messages to a sink, and those that a source returns to Kafka.
+        runs_chain: whether its tasks can run converters, transformations and predicates themselves.
     """
 
     config_def: ClassVar[ConfigDef] = ConfigDef()
@@ -49,6 +48,17 @@ class Connector(ABC):
     runs_chain: ClassVar[bool] = False
     context: ConnectorContext
     config: Mapping[str, str]
+
+    @classmethod
+    def runs_chain_of(cls, config: Mapping[str, str | None]) -> bool:
+        """Whether its tasks run converters, transformations and predicates of a configuration themselves.
+
+        The run then passes bytes: whole messages to a sink, and those that a source returns to Kafka.
+
+        Args:
+            config: with the worker's converters where the connector sets none.
+        """
+        return cls.runs_chain
 
     @classmethod
     def validate(cls, config: Mapping[str, str]) -> Sequence[ConfigValue]:

@@ -15,6 +15,9 @@ from airflow_connect.errors import ConfigError, ConnectError
 
 CONFIG_PROVIDERS = "config.providers"
 AIRFLOW = "airflow"
+_PLUGIN_PATH = "plugin.path"
+_USE_PLUGIN_PATH = "airflow_connect.jvm.discovery.registry:use_plugin_path"
+"""By its path, because it is in a layer above this one, as plugins are."""
 _OUTSIDE_AIRFLOW = (
     "Start the run from Airflow; or, on a machine where Airflow is installed and configured, add"
     " config.providers=airflow and"
@@ -137,10 +140,26 @@ def _declared(worker: Mapping[str, Any]) -> dict[str, ProviderFactory]:
     config = {n: v or "" for n, v in coerce_config(worker).items() if n.startswith(CONFIG_PROVIDERS)}
     names = [name.strip() for name in config.get(CONFIG_PROVIDERS, "").split(",") if name.strip()]
     factories: dict[str, ProviderFactory] = {}
+    _look_in_plugin_path(worker, [config.get(f"{CONFIG_PROVIDERS}.{name}.class", "").strip() for name in names])
     for name in dict.fromkeys(names):
         factories[name] = _factory(name, config)
         factories[name]().close()
     return factories
+
+
+def _look_in_plugin_path(worker: Mapping[str, Any], class_names: list[str]) -> None:
+    """Make Java classes of the worker's `plugin.path` known if one of these classes is not known yet."""
+    path = str(worker.get(_PLUGIN_PATH) or "").strip()
+    if path and not references_in(path) and not all(map(_is_known, class_names)):
+        plugins.load_path(_USE_PLUGIN_PATH)(worker)
+
+
+def _is_known(class_name: str) -> bool:
+    try:
+        plugins.resolve(plugins.PluginKind.CONFIG_PROVIDER, class_name)
+    except ConfigError:
+        return False
+    return True
 
 
 def _factory(name: str, config: Mapping[str, str]) -> ProviderFactory:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -171,6 +171,11 @@ class PluginHost:
         if isinstance(result, dict):
             fill_in(result)
         return Reply(result if isinstance(result, dict) else {"value": result}, reply.body)
+
+    def hide_values(self, values: Iterable[str]) -> None:
+        """Hide more secrets in what the plugin prints and in messages."""
+        self._secrets.update(value for value in values if value)
+        self._hide = self._process.hide = Redactor(self._secrets)
 
     def close(self, call_timeout_s: float = CALL_TIMEOUT_S) -> list[str]:
         """Stop task and connector, and end the JVM; return what went wrong in that, as Connect would log it.

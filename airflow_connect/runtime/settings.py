@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from airflow_connect.config.resolved.loading import ResolvedConfig
     from airflow_connect.config.resolved.source import ResolvedSourceConfig
     from airflow_connect.exactly_once.guarantee import Guarantee
+    from airflow_connect.jvm.discovery.same_plugins import UsedPlugin
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class TaskSettings:
         task_configs: configuration of each task, from the connector; () if all tasks use the connector's own.
         progress: `host`, `port` and `token` of the driver's progress listener, or {}.
         source: additional settings for tasks of a source; None for sinks.
+        java_plugins: those of the run, as the driver has them.
     """
 
     connector: Mapping[str, str] = field(repr=False)
@@ -84,6 +86,7 @@ class TaskSettings:
     task_configs: Sequence[Mapping[str, str]] = field(default=(), repr=False)
     progress: Mapping[str, Any] = field(default_factory=dict, repr=False)
     source: SourceTaskSettings | None = None
+    java_plugins: Sequence[UsedPlugin] = ()
 
     def task_context(self, task: int, errors: ErrorHandling) -> RoleContext:
         """The context of one task of a sink."""

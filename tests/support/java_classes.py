@@ -67,13 +67,13 @@ def class_file(
 
 
 def jar(path: Path, classes: Sequence[bytes] = (), files: Mapping[str, bytes | str] | None = None) -> Path:
-    """A jar of class files and other files."""
+    """A jar of class files and other files, with the same bytes each time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w") as archive:
         for data in classes:
-            archive.writestr(f"{name_of(data)}.class", data)
+            archive.writestr(zipfile.ZipInfo(f"{name_of(data)}.class"), data)
         for name, text in (files or {}).items():
-            archive.writestr(name, text)
+            archive.writestr(zipfile.ZipInfo(name), text)
     return path
 
 

@@ -1,7 +1,8 @@
-"""Connectors whose plugin runs converters, transformations and predicates itself (`Connector.runs_chain`).
+"""Connectors whose plugin can run converters, transformations and predicates itself (`Connector.runs_chain`).
 
-The run passes bytes to them and from them. The plugin gets the classes in its configuration, with the worker's
-converters where the connector sets none: a plugin does not see the worker's configuration.
+Where it does (`Connector.runs_chain_of`), the run passes bytes to it and from it. The plugin gets the classes in its
+configuration, with the worker's converters where the connector sets none: a plugin does not see the worker's
+configuration.
 """
 
 from __future__ import annotations
@@ -25,16 +26,21 @@ CONVERTERS = {
 }
 
 
-def runs_chain(connector: plugins.PluginRef) -> bool:
-    """Whether the plugin runs the chain itself."""
+def runs_chain(connector: plugins.PluginRef, config: Mapping[str, str | None]) -> bool:
+    """Whether the plugin runs the chain of a configuration itself, one that is `completed`."""
+    return can_run_chain(connector) and bool(plugins.load(connector).runs_chain_of(config))
+
+
+def can_run_chain(connector: plugins.PluginRef) -> bool:
+    """Whether the plugin can run a chain."""
     return bool(getattr(plugins.load(connector), "runs_chain", False))
 
 
 def completed(raw: Mapping[str, Any], worker_raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The configuration that such a plugin gets; that of any other connector is returned as it is."""
+    """A configuration with the worker's converters; that of a plugin that cannot run a chain is returned as it is."""
     name = str(raw.get(keys.CONNECTOR_CLASS) or "").strip()
     try:
-        if not (name and runs_chain(plugins.resolve_connector({**raw, keys.CONNECTOR_CLASS: name}))):
+        if not (name and can_run_chain(plugins.resolve_connector({**raw, keys.CONNECTOR_CLASS: name}))):
             return raw
     except ConfigError:
         return raw  # Reported with every other wrong key.

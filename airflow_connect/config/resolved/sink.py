@@ -78,7 +78,7 @@ class SinkConnectorConfig(SinkKeys):
     def __init__(self, raw: Mapping[str, str], parsed: Mapping[str, Any]) -> None:
         """Read each key's value, and what follows from the nested keys."""
         super().__init__(raw, parsed)
-        runs_chain = own_chain.runs_chain(self.connector)
+        runs_chain = own_chain.runs_chain(self.connector, raw)
         set_here = dict.fromkeys(own_chain.CONVERTERS, own_chain.KEEPS_BYTES) if runs_chain else parsed
         nested: Mapping[str, str] = {} if runs_chain else raw
         self.key_converter = converter_of(nested, set_here, keys.KEY_CONVERTER)

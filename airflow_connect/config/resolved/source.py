@@ -81,13 +81,13 @@ class SourceConnectorConfig(SourceKeys):
         self.key_converter = self._converter_of(keys.KEY_CONVERTER)
         self.value_converter = self._converter_of(keys.VALUE_CONVERTER)
         self.header_converter = self._converter_of(keys.HEADER_CONVERTER)
-        self.transforms = () if own_chain.runs_chain(self.connector) else transforms_of(raw)
+        self.transforms = () if own_chain.runs_chain(self.connector, raw) else transforms_of(raw)
         self.errors = errors_of(self, self.errors_max_records)
         self.topic_groups = _groups_of(raw, parsed)
 
     def _converter_of(self, key: str) -> ConverterConfig | None:
         """The converter of the configuration, or else the one that the connector's class prescribes."""
-        if own_chain.runs_chain(self.connector):
+        if own_chain.runs_chain(self.connector, self.raw):
             return converter_of({}, {key: own_chain.KEEPS_BYTES}, key)
         own = converter_of(self.raw, self.parsed, key)
         if own is not None:

@@ -17,7 +17,7 @@ from airflow_connect.api.transform import Predicate, Transformation
 from airflow_connect.config.keys.java_hosts import JavaKeys
 from airflow_connect.connectors.java.failures import failure_of
 from airflow_connect.connectors.java.hosts import HostSettings, close_host
-from airflow_connect.errors import ConfigError, DataError, InternalError
+from airflow_connect.errors import DataError, InternalError
 from airflow_connect.jvm.data.records import Data, Text
 from airflow_connect.jvm.discovery.java_plugin import JavaPlugin, folders_of
 
@@ -159,24 +159,6 @@ class JavaConverter(JavaStage):
     def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
         """The data of a header to bytes."""
         return _only(self.from_connect_many([Data(topic, schema, value, name)]))
-
-
-class JavaConfigProvider:
-    """A config provider of a plugin path, which has only a name here."""
-
-    plugin: ClassVar[JavaPlugin]
-
-    def __init__(self) -> None:
-        """Refuse.
-
-        Raises:
-            ConfigError: always.
-        """
-        raise ConfigError(
-            f"{self.plugin.class_name} is a Java class, and references are resolved in Python.",
-            code="java.config_provider",
-            suggestion="Use a config provider of this package, or a Python class.",
-        )
 
 
 def _only(done: Done[T]) -> T:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_connect.api.config.config_def import ConfigDef, KeyFamily
-from airflow_connect.connectors.java.chain import JavaConfigProvider, JavaConverter, JavaPredicate, JavaTransformation
+from airflow_connect.connectors.java.chain import JavaConverter, JavaPredicate, JavaTransformation
 from airflow_connect.connectors.java.keys import JavaSinkKeys, JavaSourceKeys
 from airflow_connect.jvm.discovery.java_plugin import JavaPlugin, registered
 from airflow_connect.jvm.discovery.runtime_types import (
@@ -52,6 +52,8 @@ def _class_of(plugin: JavaPlugin) -> type[Any]:
 
         return _connector(plugin, JavaSinkConnector, JavaSinkTask)
     if CONFIG_PROVIDER in plugin.kinds:
+        from airflow_connect.connectors.java.provider import JavaConfigProvider
+
         return _named(plugin, (JavaConfigProvider,), _Definition(None))
     bases = tuple(dict.fromkeys(_STAGES[kind] for kind in plugin.kinds))
     return _named(plugin, bases, _Definition(ConfigDef()))

@@ -6,10 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_connect.api.config.config_def import ConfigValue
-from airflow_connect.api.config.plugins import PluginKind, resolve
 from airflow_connect.api.connector import Connector
-from airflow_connect.config.resolved.own_chain import chain_classes
 from airflow_connect.connectors.java.hosts import (
     DRIVER_HOSTS,
     TASK,
@@ -21,15 +18,13 @@ from airflow_connect.connectors.java.hosts import (
     java_config,
 )
 from airflow_connect.connectors.java.keys import JavaKeys
+from airflow_connect.connectors.java.mixed import python_classes
 from airflow_connect.counting import plural
 from airflow_connect.errors import ConfigError, JavaPluginError, TaskFailedError
 
 if TYPE_CHECKING:
     from airflow_connect.jvm.discovery.java_plugin import JavaPlugin
     from airflow_connect.jvm.host import PluginHost
-
-_APACHE = "org.apache.kafka.connect."
-"""Classes of Connect itself, which every plugin host has."""
 
 
 class JavaConnector(Connector):
@@ -44,17 +39,9 @@ class JavaConnector(Connector):
     _host: PluginHost | None = None
 
     @classmethod
-    def validate(cls, config: Mapping[str, str]) -> Sequence[ConfigValue]:
-        """Validate what the definition knows, and refuse classes that only exist in Python. Java is not asked."""
-        values = list(cls.config_def.validate(config))
-        by_name = {value.name: value for value in values}
-        for key, (kind, name) in chain_classes(config).items():
-            problem = _not_in_java(kind, name)
-            if problem and key in by_name:
-                by_name[key].errors.append(problem)
-            elif problem:
-                values.append(ConfigValue(key, name, errors=[problem]))
-        return values
+    def runs_chain_of(cls, config: Mapping[str, str | None]) -> bool:
+        """See `Connector`: if all classes of the chain are Java classes."""
+        return not python_classes(config)
 
     def host(self) -> PluginHost:
         """The host of this object, started on first use."""
@@ -165,17 +152,3 @@ class JavaConnector(Connector):
                 suggestion="Correct these keys.",
                 config_path=str(wrong[0]["name"]),
             )
-
-
-def _not_in_java(kind: PluginKind, name: str) -> str:
-    """Why a class cannot be in the chain of a Java connector; "" if it can."""
-    try:
-        found = resolve(kind, name)
-    except ConfigError:
-        return ""  # Reported with every other wrong key.
-    if found.name.startswith(_APACHE) or found.is_java:
-        return ""
-    return (
-        f"The {kind.label} {found.name} is a Python class here. All classes in the chain of a Java connector run in"
-        " Java: add its jar to plugin.path, or use another class."
-    )

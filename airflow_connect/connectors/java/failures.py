@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_connect.api.own_chain import ForeignException, RecordFailedError
+from airflow_connect.errors import DataError
 
 
 def failure_of(found: Mapping[str, Any], stage_class: str = "") -> RecordFailedError:
@@ -29,3 +30,14 @@ def failure_of(found: Mapping[str, Any], stage_class: str = "") -> RecordFailedE
     )
     error.retriable = bool(found.get("retriable"))
     return error
+
+
+def not_held(plugin: str, error: DataError) -> RecordFailedError:
+    """The error of a source's record that Python cannot hold, so that no Python class of its chain can get it."""
+    return RecordFailedError(
+        f"A record of {plugin} cannot be passed to Python: {error.message}",
+        code=error.code,
+        stage="TRANSFORMATION",
+        stage_class=plugin,
+        exception=ForeignException(type(error).__name__, error.message, ""),
+    )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.config.references import ResolvedText
 from airflow_connect.config.resolved.loading import secret_names
 from airflow_connect.connectors.java.keys import JavaKeys
+from airflow_connect.connectors.java.mixed import for_java
 
 if TYPE_CHECKING:
     from airflow_connect.jvm.discovery.java_plugin import JavaPlugin
@@ -32,7 +33,7 @@ log = logging.getLogger(__name__)
 
 def java_config(config: Mapping[str, str], class_name: str) -> dict[str, str]:
     """The configuration that the Java connector gets: without what only this package adds."""
-    kept = {key: value for key, value in config.items() if not key.startswith(TASK)}
+    kept = {key: value for key, value in for_java(config).items() if not key.startswith(TASK)}
     return {**kept, "connector.class": class_name}
 
 
@@ -41,7 +42,7 @@ class HostSettings:
     """What a plugin host is started with.
 
     Attributes:
-        folders: of the plugin and of the classes in its chain.
+        folders: of the plugin and of the classes in the chain that it runs.
         heap_mb, options, connect_home: see the keys.
         is_driver: it lives for seconds, and copies no records.
     """
@@ -60,7 +61,7 @@ class HostSettings:
             ConfigError: a setting is wrong, or the folder of a class is missing or ambiguous.
         """
         typed = JavaKeys.from_config(config)
-        return cls(plugin.folders_for(config), typed.heap_mb, typed.options, typed.connect_home, is_driver)
+        return cls(plugin.folders_for(for_java(config)), typed.heap_mb, typed.options, typed.connect_home, is_driver)
 
     @classmethod
     def of_chain(cls, folders: tuple[Path, ...], keys: JavaKeys) -> HostSettings:

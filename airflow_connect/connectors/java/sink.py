@@ -24,7 +24,10 @@ from airflow_connect.connectors.java.hosts import (
 )
 from airflow_connect.connectors.java.kept import KeptColumns, KeptRecords, frame_of_columns, frame_of_records
 from airflow_connect.connectors.java.keys import IDEMPOTENT, PLUGIN, JavaSinkKeys
+from airflow_connect.connectors.java.mixed import python_classes
 from airflow_connect.errors import FatalDataError, OffsetError, TaskFailedError, UnavailableError
+from airflow_connect.jvm.data.records import pack_first, pack_record, sink_frame
+from airflow_connect.jvm.data.tables import DataWriter
 from airflow_connect.retrying import Backoff, Retry
 
 if TYPE_CHECKING:
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.staging import StagedFile
     from airflow_connect.connectors.java.kept import Kept
     from airflow_connect.jvm.discovery.java_plugin import JavaPlugin
-    from airflow_connect.jvm.frames import Frame
+    from airflow_connect.jvm.frames import EncodedFrame
     from airflow_connect.jvm.host import PluginHost
     from airflow_connect.jvm.wire import Reply
 
@@ -74,7 +77,10 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
 
 
 class JavaSinkTask(SinkTask):
-    """One Java task, in a host of its own. It gets whole messages, and its host converts them."""
+    """One Java task, in a host of its own.
+
+    It gets whole messages, and its host converts them. If Python runs the chain, it gets records as any sink does.
+    """
 
     plugin: ClassVar[JavaPlugin]
     needs_keys = False
@@ -95,6 +101,8 @@ class JavaSinkTask(SinkTask):
         self._dropped: list[NDArray[np.int64]] = []
         self._kept: deque[Kept] = deque()
         self._paused: set[TopicPartition] = set()
+        self.takes_whole_records = not python_classes(config)
+        self._writer = DataWriter()
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
         """Start the host and the Java task."""
@@ -108,23 +116,49 @@ class JavaSinkTask(SinkTask):
             task_id=int(config[TASK_ID]),
             assignment=[[tp.topic, tp.partition] for tp in partitions],
             stop_on_error=config.get("errors.tolerance", "none") != "all",
+            data=not self.takes_whole_records,
         )
 
     def put(self, records: Sequence[SinkRecord]) -> None:
-        """See `SinkTask`; the value of each record is the whole message."""
+        """See `SinkTask`; with `takes_whole_records`, the value of each record is the whole message."""
+        from airflow_connect.jvm.frames import encode
+
         if not records:
             self._put(rows=0)
         for _kind, group in groupby(records, key=lambda record: record.timestamp_type):
             run = list(group)
-            for row in self._deliver(frame_of_records(run), KeptRecords(run)):
-                self.context.leave_out(run[int(row)])
+            if self.takes_whole_records:
+                dropped = self._deliver(encode(frame_of_records(run)), KeptRecords(run))
+                for row in dropped:
+                    self.context.leave_out(run[int(row)])
+            else:
+                self._put_data(run)
         self.report_failed()
+
+    def _put_data(self, records: Sequence[SinkRecord]) -> None:
+        """Pass records as Connect's data, in frames of limited size; those that have no form in Java are reported."""
+        rest = records
+        while rest:
+            packed, error = pack_first(rest, len(rest), lambda record: pack_record(record, self._writer))
+            fitting, rest = rest[: len(packed)], rest[len(packed) :]
+            if fitting:
+                self._deliver(sink_frame(fitting, packed, self._writer), KeptRecords(fitting))
+            if error is not None:
+                self.report_failed()
+                self.context.errant_record_reporter.report(rest[0], error)
+                rest = rest[1:]
+
+    def accepts_columns(self) -> bool:
+        """See `ColumnarSinkTask`."""
+        return self.takes_whole_records
 
     def put_columns(self, batches: Sequence[RecordColumns]) -> bool:
         """See `ColumnarSinkTask`."""
+        from airflow_connect.jvm.frames import encode
+
         self._dropped.clear()
         for batch in batches:
-            rows = self._deliver(frame_of_columns(batch), KeptColumns(batch))
+            rows = self._deliver(encode(frame_of_columns(batch)), KeptColumns(batch))
             if len(rows):
                 self._dropped.append(batch.offsets[rows])
         return True
@@ -211,17 +245,14 @@ class JavaSinkTask(SinkTask):
             self._failed.append((TopicPartition(topic, partition), offset, failure_of(error)))
         return reply
 
-    def _deliver(self, frame: Frame, kept: Kept) -> NDArray[np.int32]:
+    def _deliver(self, encoded: EncodedFrame, kept: Kept) -> NDArray[np.int32]:
         """Pass records to the plugin; returns the numbers of those that its transformations have dropped."""
         import numpy as np
-
-        from airflow_connect.jvm.frames import encode
 
         self._keep(kept)
         self._confirmed = None
         for tp, last in kept.ends(()):
             self._read[tp] = max(last, self._read.get(tp, -1))
-        encoded = encode(frame)
         dropped, failed = self._put(encoded.body, **encoded.members)
         for row, error in failed:
             self._failed.append((*kept.place(row), failure_of(error)))

@@ -23,7 +23,7 @@ from airflow_connect.api.source import (
 from airflow_connect.config.keys.source import SourceKeys
 from airflow_connect.connectors.java.connector import JavaConnector
 from airflow_connect.connectors.java.ending import EndRule
-from airflow_connect.connectors.java.failures import failure_of
+from airflow_connect.connectors.java.failures import failure_of, not_held
 from airflow_connect.connectors.java.hosts import (
     TASK,
     TASK_CLASS,
@@ -34,8 +34,11 @@ from airflow_connect.connectors.java.hosts import (
     start_host,
 )
 from airflow_connect.connectors.java.keys import JavaSourceKeys
+from airflow_connect.connectors.java.mixed import python_classes
 from airflow_connect.connectors.java.server_log import ServerLog
-from airflow_connect.errors import TaskFailedError
+from airflow_connect.errors import DataError, TaskFailedError
+from airflow_connect.jvm.data.records import contents
+from airflow_connect.jvm.data.tables import DataReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,13 +118,13 @@ class _Part(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class _FailedRecord(SourceRecord):
-    """A record that failed in Java, which tells where it is from."""
+class _PlacedRecord(SourceRecord):
+    """A record whose place is a text: its offset is one of a whole frame."""
 
     text: str
 
     @classmethod
-    def at(cls, text: str) -> _FailedRecord:
+    def at(cls, text: str) -> _PlacedRecord:
         return cls(topic="", source_partition={}, source_offset=NO_OFFSET, text=text)
 
     @property
@@ -133,7 +136,7 @@ class JavaSourceTask(SourceTask):
     """One Java task, in a host of its own.
 
     A frame has the records of whole polls, of any topics, and the offsets after the last of them. It is passed on in
-    parts, and its offsets with the last one.
+    parts, and its offsets with the last one. If Python runs the chain, it is passed on as records.
     """
 
     plugin: ClassVar[JavaPlugin]
@@ -150,6 +153,7 @@ class JavaSourceTask(SourceTask):
         self._returned = 0
         self._is_over = False
         self._in_columns = False
+        self._reader = DataReader() if python_classes(config) else None
         committed = offsets_json(self.context.offset_reader.committed())
         self._rule = EndRule(
             name=self.plugin.class_name,
@@ -171,6 +175,7 @@ class JavaSourceTask(SourceTask):
             max_rows=self._rows_at_once(),
             max_bytes=FRAME_BYTES,
             stop_on_error=config.get("errors.tolerance", "none") != "all",
+            data=self._reader is not None,
             timeout_s=self._typed.call_timeout_s,
         )
 
@@ -180,7 +185,9 @@ class JavaSourceTask(SourceTask):
         return min(FRAME_ROWS, max(LEAST_ROWS, limit)) if limit else FRAME_ROWS
 
     def poll_columns(self) -> SourceColumns | None:
-        """The next part of a frame; None: nothing came, or only offsets."""
+        """The next part of a frame; None: nothing came, or only offsets, or Python runs the chain."""
+        if self._reader is not None:
+            return None
         self._in_columns = True
         if not self._parts and not self._next_frame():
             return None
@@ -197,9 +204,38 @@ class JavaSourceTask(SourceTask):
         """The records of a frame, where columns cannot be used."""
         if self._in_columns or not self._next_frame():
             return None
-        records = [record for part in self._parts for record in _records(self._columns(part))]
+        if self._reader is not None:
+            records = self._data_records(self._reader)
+        else:
+            records = [record for part in self._parts for record in _records(self._columns(part))]
         self._parts.clear()
         self._end_of_frame()
+        return records
+
+    def _data_records(self, reader: DataReader) -> list[SourceRecord]:
+        """The records of the frame, with schemas and values; those that Python cannot hold are reported."""
+        assert self._frame is not None
+        records: list[SourceRecord] = []
+        for row, content in enumerate(contents(self._frame, reader), 1):
+            place = f"number {row} of {len(self._frame)} that {self.plugin.class_name} has returned together"
+            if isinstance(content, DataError):
+                self.context.report_failed(_PlacedRecord.at(place), not_held(self.plugin.class_name, content))
+                continue
+            records.append(
+                _PlacedRecord(
+                    topic=content.topic,
+                    partition=content.partition,
+                    key_schema=content.key.schema,
+                    key=content.key.value,
+                    value_schema=content.value.schema,
+                    value=content.value.value,
+                    timestamp=content.timestamp,
+                    headers=content.headers,
+                    source_partition={},
+                    source_offset=NO_OFFSET,
+                    text=f"{place}, for topic {content.topic}",
+                )
+            )
         return records
 
     def is_inside_batch(self) -> bool:
@@ -236,10 +272,12 @@ class JavaSourceTask(SourceTask):
 
         self._rule.saw_records()
         self._frame, self._meta = decode(reply), reply.result
+        if self._reader is not None:
+            self._reader.learn(self._meta["schemas"])
         self._parts.extend(_parts_of(self._frame))
         self.context.count_dropped(int(self._meta["dropped"]))
         for failed in self._meta["failed"]:
-            self.context.report_failed(_FailedRecord.at(failed["where"]), failure_of(failed))
+            self.context.report_failed(_PlacedRecord.at(failed["where"]), failure_of(failed))
         return True
 
     def _end_of_frame(self) -> None:

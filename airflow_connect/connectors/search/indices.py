@@ -2,12 +2,15 @@
 
 A server creates an index again when a document comes for one that was deleted, and says nothing. The id of an index
 (`index.uuid`) tells. The connector keeps it from run to run, `{"v": 1, "indices": {target: id}}`, so that an index that
-was deleted between two runs is named also if a run that failed has created it.
+was deleted between two runs is named also if a run that failed has created it. Of an alias or a data stream, it keeps
+`{"behind": {target: {index: id}}}`: an alias is moved to another index after a reindexing, which has copied what the
+index had when it began.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 INDICES = "indices"
 """Member of what a task returns for its first partition: the id of each index that is a target itself."""
+BEHIND = "behind"
+"""Member of the same: of each alias and data stream its newest indices, with their ids."""
 CREATED = "created"
 """Member of the same: targets that the task has created, and named."""
 LOOK = "?filter_path=error,status,*.settings.index.uuid,*.settings.index.mapping.ignore_malformed,*.mappings"
@@ -32,7 +37,9 @@ UNSEEN_UPSERTS = (
 )
 _VERSION = 1
 _SHOWN = 3
+_MOST_KEPT = 20
 _IGNORES = "ignore_malformed"
+_GENERATION = re.compile(r"\.ds-.*-(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +99,20 @@ class Indices:
                 " leaves the one that is there. Write keys to an index instead, or remove older documents yourself."
             )
         for index, ignoring in self.ignoring.items():
-            shown = ", ".join(ignoring[:_SHOWN]) + (f" and {len(ignoring) - _SHOWN} more" if ignoring[_SHOWN:] else "")
             yield (
-                f"The index {index} has {_IGNORES} ({shown}): a document with a value that does not fit counts as"
-                " written, but no search finds it by this value. The field _ignored of the document names it."
+                f"The index {index} has {_IGNORES} ({_few(ignoring)}): a document with a value that does not fit counts"
+                " as written, but no search finds it by this value. The field _ignored of the document names it."
             )
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
+
+
+def _generation(name: str) -> int:
+    """The number of an index of a data stream; -1: it is none."""
+    found = _GENERATION.fullmatch(name)
+    return int(found[1]) if found else -1
 
 
 def _is_set(value: Any) -> bool:
@@ -120,20 +136,63 @@ def _ignoring_fields(mapping: Any, place: str) -> Iterator[str]:
 
 def state_after(run: CopiedRun) -> StateAfter:
     """The ids of the indices that were written, and notes about those that are others than before."""
-    kept = run.planned.kept.get(INDICES)
-    known = dict(kept) if run.planned.kept.get("v") == _VERSION and isinstance(kept, Mapping) else {}
-    now: dict[str, str] = {}
+    known = _of_earlier_runs(run.planned.kept)
+    now: dict[str, dict[str, str]] = {}
     created: set[str] = set()
     for report in run.reports:
-        now |= report.details.get(INDICES, {})
+        now |= {name: {name: index} for name, index in report.details.get(INDICES, {}).items()}
+        now |= report.details.get(BEHIND, {})
         created.update(report.details.get(CREATED, ()))
     later = next((f"{r.range.topic_partition} from offset {r.range.start}" for r in run.reports if r.range.start), "")
     notes = [
-        f"{name} is another index than the one that the last run has written: it was deleted and created again. This"
-        f" run writes {later} on. Unless they were put there in another way, such as from a snapshot, the records"
-        " before are not in it: set the offsets of the connector back, to write them again."
-        for name, index in sorted(now.items())
-        if later and name not in created and known.get(name, index) != index
+        _note_on_others(name, found, later)
+        for name, found in sorted(now.items())
+        if later and name not in created and name in known and _are_others(known[name], found)
     ]
     known |= now
-    return StateAfter(kept={"v": _VERSION, INDICES: known} if known else {}, notes=notes)
+    plain = {name: found[name] for name, found in known.items() if name in found}
+    behind = {name: found for name, found in known.items() if name not in found}
+    parts = {INDICES: plain, BEHIND: behind}
+    return StateAfter(
+        kept={"v": _VERSION, **{part: found for part, found in parts.items() if found}} if known else {}, notes=notes
+    )
+
+
+def newest(ids: Mapping[str, str]) -> dict[str, str]:
+    """The indices to keep of an alias or a data stream: names end with a number that grows, or a date."""
+    return dict(sorted(ids.items())[-_MOST_KEPT:])
+
+
+def _of_earlier_runs(kept: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Target -> its indices; {} for the document of another class."""
+    plain, behind = kept.get(INDICES, {}), kept.get(BEHIND, {})
+    if kept.get("v") != _VERSION or not isinstance(plain, Mapping) or not isinstance(behind, Mapping):
+        return {}
+    return {name: {name: index} for name, index in plain.items()} | {
+        name: dict(found) for name, found in behind.items()
+    }
+
+
+def _are_others(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Whether a target does not have any index that it had.
+
+    Old indices of a data stream may all have been deleted by a policy: the numbers of later ones are higher.
+    """
+    if set(before.values()) & set(now.values()):
+        return False
+    last = max(map(_generation, before))
+    return last < 0 or max(map(_generation, now)) <= last
+
+
+def _note_on_others(name: str, now: Mapping[str, str], later: str) -> str:
+    what = (
+        f"{name} is another index than the one that the last run has written: it was deleted and created again."
+        if name in now
+        else f"{name} has no index any more that it had at the last run ({_few(sorted(now))} now): it was moved, or"
+        " deleted and created again."
+    )
+    return (
+        f"{what} This run writes {later} on. Unless they were put there in another way, such as from a snapshot or by a"
+        " reindexing that began after the last run, the records before are not in it: set the offsets of the connector"
+        " back, to write them again."
+    )

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from airflow_connect.connectors.search import keys
 from airflow_connect.connectors.search.answers import TOO_MANY_FIELDS
-from airflow_connect.connectors.search.indices import LOOK, UNSEEN, UNSEEN_UPSERTS, Indices
+from airflow_connect.connectors.search.indices import LOOK, UNSEEN, UNSEEN_UPSERTS, Indices, newest
 from airflow_connect.connectors.search.keys import SearchKeys as Keys
 from airflow_connect.connectors.search.mapping import mapping_of
 from airflow_connect.errors import AccessError, DataError, SearchError, UnavailableError
@@ -95,6 +95,11 @@ class Targets:
     def ids(self) -> dict[str, str]:
         """The id of each index that is a target itself, no alias and no data stream."""
         return {name: found.ids[name] for name, found in self._indices.items() if name in found.ids}
+
+    @property
+    def behind(self) -> dict[str, dict[str, str]]:
+        """The newest indices of each alias and each data stream, with their ids."""
+        return {name: newest(found.ids) for name, found in self._indices.items() if found.ids and name not in found.ids}
 
     def check_are_there(self) -> None:
         """Make sure that the indices that were written are still there; those that came meanwhile get their notes.

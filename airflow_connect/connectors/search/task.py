@@ -18,7 +18,7 @@ from airflow_connect.connectors.search.config import SearchSinkConfig
 from airflow_connect.connectors.search.conflicts import Conflicts, Versions
 from airflow_connect.connectors.search.documents import DocumentMaker, no_value
 from airflow_connect.connectors.search.filled import TARGETS
-from airflow_connect.connectors.search.indices import CREATED, INDICES
+from airflow_connect.connectors.search.indices import BEHIND, CREATED, INDICES
 from airflow_connect.connectors.search.sending import BulkSender
 from airflow_connect.connectors.search.targets import Target, Targets
 from airflow_connect.converters import placeholders
@@ -123,9 +123,10 @@ class ElasticsearchSinkTask(SinkTask):
         """The targets that the partition fills by key; with the first partition, the indices of the task."""
         targets = self._filled.get((partition.topic, partition.partition))
         found: dict[str, Any] = {TARGETS: sorted(targets)} if targets else {}
-        if not self._has_told_indices and self._targets is not None and self._targets.ids:
+        targets_seen = self._targets
+        if not self._has_told_indices and targets_seen is not None and (targets_seen.ids or targets_seen.behind):
             self._has_told_indices = True
-            found |= {INDICES: self._targets.ids, CREATED: sorted(self._created)}
+            found |= {INDICES: targets_seen.ids, BEHIND: targets_seen.behind, CREATED: sorted(self._created)}
         return found
 
     def flush(self) -> tuple[()]:

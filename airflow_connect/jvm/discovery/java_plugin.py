@@ -74,6 +74,14 @@ class JavaPlugin:
     def folders_for(self, config: Mapping[str, Any]) -> tuple[Path, ...]:
         """The same for this connector with the converters, transformations and predicates of a configuration.
 
+        Raises:
+            ConfigError: a class is in several other locations, which differ.
+        """
+        return tuple(dict.fromkeys(folder for plugin in self.with_chain(config) for folder in plugin.folders))
+
+    def with_chain(self, config: Mapping[str, Any]) -> tuple[JavaPlugin, ...]:
+        """This connector, and the classes of its chain that are in other locations.
+
         A class that is also in the location of the connector is taken from there, as in Kafka Connect.
 
         Raises:
@@ -82,7 +90,7 @@ class JavaPlugin:
         found = [plugins.find_added(kind, name) for kind, name in chain_classes(config).values()]
         names_of_chain = [one.name for one in found if one]
         others = [name for name in names_of_chain if self.location not in _by_class.get(name, {})]
-        return tuple(dict.fromkeys((*self.folders, *folders_of(others))))
+        return (self, *plugins_of_classes(others))
 
     @property
     def runtime_uses(self) -> Mapping[str, tuple[str, ...]]:
@@ -158,7 +166,7 @@ def registered(name: str) -> JavaPlugin:
     Raises:
         ConfigError: no plugin path of this process has it, or two different connectors have this name.
     """
-    found = list(_by_class.get(name, {}).values())
+    found = places_of(name)
     if not found:
         searched = "; ".join(plugins.searched()) or "none"
         raise ConfigError(
@@ -172,20 +180,30 @@ def registered(name: str) -> JavaPlugin:
     return found[0]
 
 
-def folders_of(class_names: Iterable[str]) -> tuple[Path, ...]:
-    """Entries of a `plugin.path` for a plugin host that runs these converters, transformations and predicates.
+def places_of(name: str) -> list[JavaPlugin]:
+    """Every plugin that this process knows under a full Java name; [] if it knows none."""
+    return list(_by_class.get(name, {}).values())
+
+
+def plugins_of_classes(class_names: Iterable[str]) -> tuple[JavaPlugin, ...]:
+    """The plugins of some converters, transformations and predicates.
 
     Raises:
         ConfigError: a class is in several locations, which differ.
     """
-    folders: dict[Path, None] = {}
+    found: list[JavaPlugin] = []
     for name in class_names:
         places = _by_class.get(name, {})
         if len({place.known.content for place in places.values()}) > 1:
             raise _ambiguous(name, places.values())
         if places:
-            folders.update(dict.fromkeys(next(iter(places.values())).folders))
-    return tuple(folders)
+            found.append(next(iter(places.values())))
+    return tuple(found)
+
+
+def folders_of(class_names: Iterable[str]) -> tuple[Path, ...]:
+    """Entries of a `plugin.path` for a plugin host that runs them; errors as of `plugins_of_classes`."""
+    return tuple(dict.fromkeys(path for plugin in plugins_of_classes(class_names) for path in plugin.folders))
 
 
 def all_registered() -> list[JavaPlugin]:

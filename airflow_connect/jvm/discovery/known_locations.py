@@ -5,6 +5,7 @@ complete or does not exist.
 
 ```
 java-plugins/<fingerprint>/scan.json        the plugins, without Java
+java-plugins/<fingerprint>/content          a digest of what its files hold
 java-plugins/<fingerprint>/plugins/         what a plugin host gets: overlay.py
 java-plugins/<fingerprint>/described.json   versions and ConfigDefs, written when they are first needed
 ```
@@ -31,10 +32,10 @@ from airflow_connect.jvm.discovery.locations import Location
 from airflow_connect.jvm.discovery.overlay import make_overlay
 from airflow_connect.jvm.discovery.scanning import ScannedLocation, scan
 
-_FORMAT = "1"
+_FORMAT = "2"
 """Of the folder in the cache, and of what the scan finds."""
 _UNUSED_DAYS = 14
-_PLUGINS = "plugins"
+_PLUGINS, _CONTENT = "plugins", "content"
 _read: dict[Path, tuple[int, dict[str, dict[str, Any]]]] = {}
 """What was read of `described.json`, and the time of the file."""
 
@@ -65,9 +66,14 @@ class KnownLocation:
 
     @cached_property
     def content(self) -> str:
-        """A digest of the names and sizes of its files: equal on all machines that have the same plugin."""
-        files = (f"{os.path.basename(file.path)} {file.size}" for file in self.location.files)
-        return hashlib.sha256("\n".join(files).encode()).hexdigest()[:16]
+        """A digest of the names of its files and what they hold: equal on all machines that have the same plugin.
+
+        Files are read once, when they are scanned.
+        """
+        try:
+            return (self.folder / _CONTENT).read_text()
+        except FileNotFoundError:  # Another process has removed what nobody has used for long.
+            return _digest(self.location)
 
     def described(self) -> dict[str, dict[str, Any]]:
         """By class, what Java has said about it so far: see `describing.py`. Not to be changed."""
@@ -119,6 +125,16 @@ def _depends_on(location: Location) -> list[str]:
     return [_FORMAT, os.path.realpath(location.path), *files]
 
 
+def _digest(location: Location) -> str:
+    """Files in the order of their names: the links of two machines may lead to other folders."""
+    found = hashlib.sha256()
+    for file in sorted(location.files, key=lambda one: os.path.basename(one.path)):
+        found.update(f"{os.path.basename(file.path)}\0{file.size}\0".encode("utf-8", "surrogateescape"))
+        with contextlib.suppress(OSError), open(file.path, "rb") as data:  # The scan has warned of it.
+            found.update(hashlib.file_digest(data, "sha256").digest())
+    return found.hexdigest()[:16]
+
+
 def _cached(folder: Path) -> ScannedLocation | None:
     try:
         scanned = ScannedLocation.from_json(json.loads((folder / "scan.json").read_text()))
@@ -134,6 +150,7 @@ def _write(folder: Path, location: Location, scanned: ScannedLocation) -> None:
         draft = Path(scratch) / folder.name
         make_overlay(draft / _PLUGINS, location, scanned.undeclared)
         (draft / "scan.json").write_text(json.dumps(scanned.to_json()))
+        (draft / _CONTENT).write_text(_digest(location))
         if folder.exists():  # It is damaged: a complete one has been looked for.
             shutil.rmtree(folder)
         os.rename(draft, folder)

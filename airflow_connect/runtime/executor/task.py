@@ -19,6 +19,7 @@ from airflow_connect.documents.run import TaskPlan, TaskReport, with_sizes
 from airflow_connect.documents.run_detail import reason_rows
 from airflow_connect.errors import UnencodableError
 from airflow_connect.jvm.discovery.registry import use_plugin_path
+from airflow_connect.jvm.discovery.same_plugins import check_same
 from airflow_connect.kafka.clients.settings import consumer_config
 from airflow_connect.kafka.reading.batch_reader import RangeReader, read_ahead_settings
 from airflow_connect.runtime import crash_points
@@ -50,8 +51,11 @@ def run_task(settings: TaskSettings, plan: TaskPlan, attempt: int) -> TaskReport
         DataError: a record cannot be converted or written and errors are not tolerated.
         OffsetError: the log lost records of a range between planning and reading.
         UnavailableError, AccessError: Kafka or the store, after retries.
+        MissingPluginError: this machine has other Java plugins than the driver.
     """
     use_plugin_path(settings.worker)
+    if settings.java_plugins:
+        check_same(settings.java_plugins)
     if settings.source is not None:
         from airflow_connect.runtime.executor.source.task import run_source_task
 

@@ -9,50 +9,18 @@ from typing import Any
 import pytest
 
 from airflow_connect.jvm.host import PluginHost
-from airflow_connect.jvm.host_jars import LOCK
-from airflow_connect.jvm.jars.locked_jars import fetch_jars
-from tests.devstack.java_compiler import compiled_jar
-from tests.integration.jvm.hosting import chain_services, configuration
+from tests.integration.jvm.conformance import conformance_plugins
+from tests.integration.jvm.hosting import configuration
 from tests.support.session.searching import IS_SOAK
 
 collect_ignore = [] if IS_SOAK else ["test_as_a_worker.py"]
 """It fetches 60 MB, and the worker reads every class of it in a minute."""
-SOURCES = Path(__file__).with_name("plugins")
-KINDS = {
-    "org.apache.kafka.connect.source.SourceConnector": (
-        "plugins/FailingSources$*",
-        "plugins/OddSources$*",
-        "plugins/ResumingSource",
-        "plugins/SlowSources$*",
-        "plugins/NoisySources$*",
-        "io/debezium/like/LikeDebezium",
-    ),
-    "org.apache.kafka.connect.sink.SinkConnector": ("plugins/Sinks$*", "plugins/OddSinks$*"),
-}
 
 
 @pytest.fixture(scope="session")
 def plugin_path(tmp_path_factory) -> Path:
     """A folder as in `plugin.path`, with the plugins of `plugins/*.java`."""
-    jar = compiled_jar(sorted(SOURCES.rglob("*.java")), fetch_jars(LOCK), _service_files)
-    folder = tmp_path_factory.mktemp("plugin-path")
-    (folder / "conformance").mkdir()
-    (folder / "conformance" / "conformance.jar").symlink_to(jar)
-    return folder
-
-
-def _service_files(classes: Path) -> dict[str, str]:
-    """Connectors, by kind, without the classes that are nested in them; parts of chains."""
-    files = chain_services()
-    for kind, patterns in KINDS.items():
-        names = [
-            path.relative_to(classes).with_suffix("").as_posix().replace("/", ".")
-            for pattern in patterns
-            for path in sorted(classes.glob(f"{pattern}.class"))
-            if path.stem.count("$") <= 1
-        ]
-        files[f"META-INF/services/{kind}"] = "\n".join(names) + "\n"
-    return files
+    return conformance_plugins(tmp_path_factory.mktemp("plugin-path"))
 
 
 @pytest.fixture

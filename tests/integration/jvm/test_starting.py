@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -130,11 +129,15 @@ def test_host_works_in_a_process_that_ignores_the_end_of_its_children():
     assert (done.stdout, done.stderr) == ("True []\n", "")
 
 
-@pytest.mark.parametrize("is_killed", [True, False])
-def test_jvm_ends_with_its_parent_and_leaves_no_folder(tmp_path, is_killed):
+@pytest.mark.parametrize(
+    "end",
+    ["os._exit(0)", "os.kill(os.getpid(), 9)", "host._wire.send({'op': 'close'}, [], None); os.kill(os.getpid(), 9)"],
+    ids=["ends", "is killed", "is killed while it closes the host"],
+)
+def test_jvm_ends_with_its_parent_and_leaves_no_folder(tmp_path, end):
     program = (
-        "from airflow_connect.jvm.host import PluginHost; host = PluginHost.start([], is_driver=True, heap_mb=128);"
-        "print(host.pid, flush=True); input(); import os; os._exit(0)"
+        "import os; from airflow_connect.jvm.host import PluginHost;"
+        f"host = PluginHost.start([], is_driver=True, heap_mb=128); print(host.pid, flush=True); input(); {end}"
     )
     command = [sys.executable, "-c", program]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
@@ -143,9 +146,6 @@ def test_jvm_ends_with_its_parent_and_leaves_no_folder(tmp_path, is_killed):
         pid = int(parent.stdout.readline())
         assert is_running(pid)
         assert len(list(tmp_path.iterdir())) == 1
-        if is_killed:
-            os.kill(parent.pid, signal.SIGKILL)
-        else:
-            parent.communicate("\n")
+        parent.communicate("\n")
     wait_until(lambda: not is_running(pid), "the JVM ends within seconds", timeout_s=10)
     assert list(tmp_path.iterdir()) == []

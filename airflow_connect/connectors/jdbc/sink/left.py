@@ -8,6 +8,9 @@ With `auto.evolve`, the document has the columns of each table, too: `"columns":
 or fails after it has added a column can report nothing, and the next one finds the column there. With `auto.create` it
 has the run, `"run": run_id`: what it had to say about tables that it has created was said (`OffsetsTable.untold`).
 
+It has the identity of each table, `"identities": {table: id}` (`identity.py`): one that something else has dropped and
+created again does not have the records of earlier runs.
+
 Where rows are found by keys, it has the topics of each table, `"filled": {table: [topic, ...]}`: records of two topics
 with the same key change the same row, and no answer of a database tells.
 """
@@ -19,6 +22,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.connectors.jdbc.sink.identity import merged
 
 if TYPE_CHECKING:
     from airflow_connect.api.sink_state import CopiedRun, PlannedRun
@@ -27,6 +31,8 @@ NEXT_OFFSET = "next_offset"
 """Member of what a task returns for a partition: the offset that it has left in the table."""
 COLUMNS = "columns"
 """Member of what a task returns for its first partition: the columns of the tables that it has written."""
+IDENTITIES = "identities"
+"""Member of the same: the identity of the tables that it has written."""
 FILLED = "filled"
 """Member of what a task returns for a partition: the tables in which its records have changed rows by their keys."""
 UNKEYED = "unkeyed"
@@ -49,6 +55,12 @@ def left_by_runs(kept: Mapping[str, Any]) -> dict[TopicPartition, int]:
 def columns_of_tables(kept: Mapping[str, Any]) -> dict[str, list[str]]:
     """The columns of each table when a run committed last; {}: unknown."""
     found = kept.get(COLUMNS)
+    return dict(found) if kept.get("v") == _VERSION and isinstance(found, Mapping) else {}
+
+
+def identities_of_tables(kept: Mapping[str, Any]) -> dict[str, str]:
+    """The identity of each table when a run committed last; {}: unknown."""
+    found = kept.get(IDENTITIES)
     return dict(found) if kept.get("v") == _VERSION and isinstance(found, Mapping) else {}
 
 
@@ -94,7 +106,11 @@ def at_plan(run: PlannedRun) -> dict[str, Any]:
     gone = run.gone | run.forgotten
     left = {tp: offset for tp, offset in left_by_runs(run.kept).items() if tp.topic not in gone}
     filled = {table: [t for t in topics if t not in gone] for table, topics in topics_of_tables(run.kept).items()}
-    return _document(left, columns_of_tables(run.kept), last_run(run.kept), filled)
+    tables: dict[str, dict[str, Any]] = {
+        COLUMNS: columns_of_tables(run.kept),
+        IDENTITIES: identities_of_tables(run.kept),
+    }
+    return _document(left, tables, last_run(run.kept), filled)
 
 
 def after(run: CopiedRun, run_id: str) -> dict[str, Any]:
@@ -103,12 +119,17 @@ def after(run: CopiedRun, run_id: str) -> dict[str, Any]:
     for report in run.reports:
         for table, found in report.details.get(COLUMNS, {}).items():
             columns[table] = sorted({*columns.get(table, ()), *found})
+    now: dict[str, str] = {}
+    for report in run.reports:
+        for table, identity in report.details.get(IDENTITIES, {}).items():
+            now[table] = merged(now.get(table, identity), identity)
     consumed = {partition.topic for partition in run.planned.partitions}
     filled = {table: consumed.intersection(found) for table, found in topics_of_tables(run.planned.kept).items()}
     for report in run.reports:
         for table in report.details.get(FILLED, ()):
             filled.setdefault(table, set()).add(report.range.topic)
-    return _document({**left_by_runs(run.planned.kept), **dict(_of_tasks(run))}, columns, run_id, filled)
+    tables: dict[str, dict[str, Any]] = {COLUMNS: columns, IDENTITIES: identities_of_tables(run.planned.kept) | now}
+    return _document({**left_by_runs(run.planned.kept), **dict(_of_tasks(run))}, tables, run_id, filled)
 
 
 def _of_tasks(run: CopiedRun) -> Iterator[tuple[TopicPartition, int]]:
@@ -119,7 +140,7 @@ def _of_tasks(run: CopiedRun) -> Iterator[tuple[TopicPartition, int]]:
 
 def _document(
     left: Mapping[TopicPartition, int],
-    columns: Mapping[str, list[str]],
+    tables: Mapping[str, Mapping[str, Any]],
     run_id: str,
     filled: Mapping[str, Collection[str]],
 ) -> dict[str, Any]:
@@ -127,6 +148,6 @@ def _document(
     for partition, offset in sorted(left.items()):
         offsets.setdefault(partition.topic, {})[str(partition.partition)] = offset
     topics = {table: sorted(found) for table, found in sorted(filled.items()) if found}
-    members = {COLUMNS: dict(columns), _RUN: run_id, FILLED: topics}
+    members = {**tables, _RUN: run_id, FILLED: topics}
     more = {name: found for name, found in members.items() if found}
     return {"v": _VERSION, _LEFT: offsets, **more} if offsets or more else {}

@@ -24,6 +24,7 @@ from airflow_connect.connectors.jdbc.sink.coarse import (
 from airflow_connect.connectors.jdbc.sink.conditions import Comparison, comparisons
 from airflow_connect.connectors.jdbc.sink.copied import is_copied_alike
 from airflow_connect.connectors.jdbc.sink.fields import UNKNOWN, SinkField
+from airflow_connect.connectors.jdbc.sink.identity import identity_of
 from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
 from airflow_connect.connectors.jdbc.sink.looking import (
     INSTANT,
@@ -73,6 +74,7 @@ class TableColumns:
         is_view: of MySQL.
         declared: see `declared_types`.
         collations: see `coarse.collations`.
+        identity: see `identity_of`.
     """
 
     names: frozenset[str]
@@ -85,6 +87,7 @@ class TableColumns:
     is_view: bool = False
     declared: Mapping[str, str] = dataclass_field(default_factory=dict)
     collations: Mapping[str, str] = dataclass_field(default_factory=dict)
+    identity: str = ""
 
     @classmethod
     def of(cls, types: Mapping[str, str], quoting: Quoting) -> TableColumns:
@@ -147,6 +150,8 @@ class Tables:
         self.created: list[TableId] = []  # tables that were missing
         self.altered: list[str] = []  # sentences about columns that were missing
         self.committed: Mapping[str, Collection[str]] = {}  # columns of each table when a run committed last
+        self.identified: Mapping[str, str] = {}  # identity of each table, at the same time
+        self.replaced: dict[TableId, str] = {}  # tables with another one
         self._missing = MissingColumns(config, statements, database.quoting)
         self._unknown_keys: set[TableId] = set()  # views whose tables may have no unique index over the key
         self._own: set[tuple[TableId, str]] = set()  # columns that were added, or named
@@ -177,6 +182,8 @@ class Tables:
         typed = [field for field in fields if field.schema is not UNKNOWN]
         if known is None:
             known = self._create(connection, table, typed)
+        elif table not in self._known:
+            self._compare_identity(table, known)
         missing = [field for field in typed if known.find(field.name) is None]
         if missing:
             known = self._evolve(connection, table, missing, typed)
@@ -214,6 +221,18 @@ class Tables:
     def columns(self) -> dict[str, list[str]]:
         """The columns of each table that was written, for the next run; {} without `auto.evolve`."""
         return {str(table): sorted(found.names) for table, found in self._known.items()} if self._config.evolves else {}
+
+    def identities(self) -> dict[str, str]:
+        """The identity of each table that was written, where the database tells."""
+        return {str(table): found.identity for table, found in self._known.items() if found.identity}
+
+    def _compare_identity(self, table: TableId, known: TableColumns) -> None:
+        before, name = self.identified.get(str(table), known.identity), str(table)
+        self.identified = {**self.identified, name: known.identity}
+        # An ALTER TABLE of this connector, by another task or by a run that has died, gives it another time, too.
+        is_evolved = name in self.committed and set(self.committed[name]) != known.names
+        if before != known.identity and not (is_evolved and self._database.dialect.name == "mysql"):
+            self.replaced[table] = known.identity
 
     def _name_late(self, table: TableId, known: TableColumns) -> None:
         """Columns of a run that has died after it had added them: no report says so."""
@@ -309,6 +328,10 @@ class Tables:
         if kind == "VIEW":
             return replace(self._look_behind(connection, table, columns), may_copy=False)
         with self._database.failures(f"look up the table {table}"):
+            quoting = self._database.quoting
+            columns = replace(
+                columns, identity=identity_of(connection, quoting.folded_table(table), quoting.table(table))
+            )
             if self._database.dialect.name == "mysql":
                 columns = replace(columns, unique=unique_in_mysql(connection, table))
             elif self._database.dialect.name == "postgresql":
@@ -432,6 +455,7 @@ class Tables:
         known = self._look(connection, table)
         error, self._ddl_error = self._ddl_error, None
         if known is not None and all(known.find(field.name) for field in fields):
+            self.identified = {**self.identified, str(table): known.identity}
             return known
         with self._database.failures(f"create or alter the table {table}"):
             if error is not None:

@@ -20,9 +20,11 @@ from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
 from airflow_connect.connectors.jdbc.sink.left import (
     COLUMNS,
     FILLED,
+    IDENTITIES,
     NEXT_OFFSET,
     UNKEYED,
     columns_of_tables,
+    identities_of_tables,
     left_by_runs,
 )
 from airflow_connect.connectors.jdbc.sink.statements.dialects import statements_of
@@ -98,6 +100,7 @@ class JdbcSinkTask(SinkTask):
         self._writes_columns = executor.loader is not None
         tables = Tables(settings, database, statements, self._binding)
         tables.committed = columns_of_tables(run.state)
+        tables.identified = identities_of_tables(run.state)
         run_of_task = RunOfTask(
             run.run_id,
             int(run.task_config.get(EPOCH, 0)),
@@ -209,7 +212,12 @@ class JdbcSinkTask(SinkTask):
         columns = self._writer.take_columns()
         found = {} if position is None else {NEXT_OFFSET: position.next_offset}
         filled = sorted(self._name(table) for table, topics in self._filled.items() if partition.topic in topics)
-        members = {COLUMNS: columns, FILLED: filled, UNKEYED: self._unkeyed.get(partition, False)}
+        members = {
+            COLUMNS: columns,
+            IDENTITIES: self._writer.take_identities(),
+            FILLED: filled,
+            UNKEYED: self._unkeyed.get(partition, False),
+        }
         return {**found, **{name: member for name, member in members.items() if member}}
 
     def _name(self, table: TableId) -> str:

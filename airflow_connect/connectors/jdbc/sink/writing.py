@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from airflow_connect.connectors.jdbc.sink.columns.chunk import ColumnChunk, RowsNeededError
+from airflow_connect.connectors.jdbc.sink.identity import made_again
 from airflow_connect.connectors.jdbc.sink.offsets import Move, OffsetsTable, Position, writing
 from airflow_connect.connectors.jdbc.sink.outcome import Outcome, RowRefusedError
 from airflow_connect.connectors.jdbc.sink.sessions import prepare, single_statements
@@ -109,6 +110,7 @@ class Writer:
         self._absent = Outcome()
         self._created: list[str] = []
         self._told: dict[str, list[str]] = {}
+        self._identities: dict[str, str] = {}
 
     def take_notes(self) -> Iterator[str]:
         """Sentences about what was not written, or not as it is, without an error; since the last call."""
@@ -124,6 +126,12 @@ class Writer:
         """The columns of each table that was written, since the last call; {} without `auto.evolve`."""
         found = {table: names for table, names in self._tables.columns().items() if self._told.get(table) != names}
         self._told |= found
+        return found
+
+    def take_identities(self) -> dict[str, str]:
+        """The identity of each table that was written, since the last call."""
+        found = {name: one for name, one in self._tables.identities().items() if self._identities.get(name) != one}
+        self._identities |= found
         return found
 
     def take_over(self, starts: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Position]:
@@ -262,9 +270,10 @@ class Writer:
         return work
 
     def _name_created(self, connection: Connection, batch: Batch) -> None:
-        """Say that a table was created although earlier runs have written: it may have been dropped."""
+        """Say that a table was created, or is another one, although earlier runs have written: it was dropped."""
         created, self._tables.created = self._tables.created, []
-        if self._offsets is None:
+        replaced, self._tables.replaced = self._tables.replaced, {}
+        if self._offsets is None or not (created or replaced):
             return
         known = {p: self._positions[p].next_offset for p in batch.ends if p not in self._offsets.new}
         first = next((f"{partition} from offset {offset}" for partition, offset in sorted(known.items()) if offset), "")
@@ -276,6 +285,8 @@ class Writer:
             )
             self._created.append(sentence)
             self._offsets.created(connection, str(table), sentence, (self._run.run_id, self._run.epoch))
+        if first:
+            self._created += [made_again(table, found, first) for table, found in replaced.items()]
 
     def _transaction(self, connection: Connection, batch: Batch, work: Sequence[_Work]) -> None:
         # Step 1. Invariant 2: move the offsets first. This also takes the lock that other attempts wait for.

@@ -36,6 +36,7 @@ from airflow_connect.connectors.jdbc.source.offsets.positions import (
 from airflow_connect.connectors.jdbc.source.offsets.ranges import AFTER, BY, Load, Reconciled, check_range_offset
 from airflow_connect.connectors.jdbc.source.offsets.start import check_mode, start_position
 from airflow_connect.connectors.jdbc.source.read.changed import RANGES, ranges_of, ranges_partition
+from airflow_connect.connectors.jdbc.source.read.gaps import GAPS, gaps_of, gaps_partition, note_late
 from airflow_connect.connectors.jdbc.source.read.origin import Origin
 from airflow_connect.connectors.jdbc.source.read.reading import Reading
 from airflow_connect.connectors.jdbc.source.read.set_back import check_clock, check_unfinished
@@ -61,9 +62,18 @@ if TYPE_CHECKING:
     from airflow_connect.databases.identifiers import TableId
 
 _TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
+LATE = "late"
+"""Member of what is kept from run to run: of each table, the numbers of late rows that were named."""
 _NOT_TOLD = (Failure.OTHER, Failure.MISSING_OBJECT, Failure.PERMISSION)
 """Of statements that servers which only speak the protocol of PostgreSQL do not know, or users may not execute."""
-_PARTITIONS = ({PROTOCOL, TABLE}, {TABLE}, {QUERY}, {PROTOCOL, TABLE, RANGES}, {PROTOCOL, TABLE, BY, AFTER})
+_PARTITIONS = (
+    {PROTOCOL, TABLE},
+    {TABLE},
+    {QUERY},
+    {PROTOCOL, TABLE, RANGES},
+    {PROTOCOL, TABLE, GAPS},
+    {PROTOCOL, TABLE, BY, AFTER},
+)
 
 
 class JdbcSourceConnector(SourceConnector):
@@ -75,6 +85,7 @@ class JdbcSourceConnector(SourceConnector):
     _exported: ExportedSnapshot | None = None
     _origin: Origin | None = None
     _views: frozenset[TableId] = frozenset()
+    _late: Mapping[str, Sequence[int]] = {}
 
     def start(self, config: Mapping[str, str]) -> None:
         """See `Connector`."""
@@ -114,7 +125,7 @@ class JdbcSourceConnector(SourceConnector):
             new = [item for item in waiting if division.load_of(item) or self._is_new(item, found)]
             if self._origin is not None:
                 known = self._origin.finish(tables_with_offsets(self.context.offset_reader.committed()))
-                self.context.keep(known, at_once=self._origin.is_urgent)
+                self.context.keep({**known, LATE: self._late} if self._late else known, at_once=self._origin.is_urgent)
             with database.failures("divide large tables"):
                 division.add(waiting, new, several=several)
                 for item, error in division.bad:
@@ -135,6 +146,8 @@ class JdbcSourceConnector(SourceConnector):
         """
         committed = list(committed)
         stale = [] if self._typed.changed_only else [(p, None) for p, _ in committed if RANGES in p]
+        if self._typed.mode != names.INCREMENTING:
+            stale += [(p, None) for p, _ in committed if GAPS in p]
         found = self._reconciled(committed)
         for table in found.restarted:
             self.context.note(
@@ -154,6 +167,8 @@ class JdbcSourceConnector(SourceConnector):
         partitions = [partition for item in items_of(task_config) for partition in item.partitions]
         if task_config.get(JdbcSourceKeys.changed_only.name, "").strip().lower() == "true":
             partitions += [ranges_partition(partition) for partition in partitions]
+        if task_config.get(JdbcSourceKeys.mode.name, "").strip().lower() == names.INCREMENTING:
+            partitions += [gaps_partition(partition) for partition in partitions if PROTOCOL in partition]
         return partitions
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
@@ -172,6 +187,9 @@ class JdbcSourceConnector(SourceConnector):
                 raise _refused(f"A source partition names a table or the query, not {sorted(dict(partition))}")
             if RANGES in dict(partition):
                 ranges_of(offset, "a table")
+                continue
+            if GAPS in dict(partition):
+                gaps_of(offset, "a table")
                 continue
             if AFTER in dict(partition):
                 check_range_offset(dict(partition), offset)
@@ -391,6 +409,7 @@ class JdbcSourceConnector(SourceConnector):
                 has_rows = reading.first(item.table, position)
                 if self._origin is not None:
                     self._origin.accept(item.table)
+                self._note_late(reading, item, position)
                 return has_rows
             except Exception as error:
                 if item.table is None or kind_of(error) is not Failure.MISSING_OBJECT:
@@ -400,6 +419,20 @@ class JdbcSourceConnector(SourceConnector):
                     raise  # a view of a table that is gone, for example
                 self.context.note(f"{item.name[0].upper()}{item.name[1:]} does not exist any more and is skipped.")
                 return False
+
+    def _note_late(self, reading: Reading, item: Item, position: Position) -> None:
+        """Name rows of mode incrementing that came when larger numbers were already copied."""
+        if self._typed.mode != names.INCREMENTING or item.table is None:
+            return
+        gaps = gaps_of(self.context.offset_reader.offset(gaps_partition(item.partition)), item.name)
+        chosen = self._typed.incrementing_column(item.table.full_name)
+        if gaps is None or (position.incrementing or 0) < gaps.upto or chosen not in ("", gaps.column):
+            return
+        told = self.context.kept.get(LATE, {}).get(item.table.full_name, ())
+        is_told = self._origin is not None and self._origin.has_named(item.table)
+        found = note_late(reading, reading.source(item.table), gaps, None if is_told else told)
+        if found:
+            self._late = {**self._late, item.table.full_name: found}
 
 
 def now_ms() -> int:

@@ -14,12 +14,15 @@ from airflow_connect.connectors.jdbc.source.offsets.positions import BULK_DONE, 
 from airflow_connect.connectors.jdbc.source.offsets.ranges import BEGAN
 from airflow_connect.connectors.jdbc.source.offsets.start import position_at_end, start_position
 from airflow_connect.connectors.jdbc.source.read.changed import (
+    FORM,
     ChangedReader,
+    form_of,
     range_key,
     ranges_of,
     ranges_offset,
     ranges_partition,
 )
+from airflow_connect.connectors.jdbc.source.read.gaps import GapFinder, gaps_of, gaps_partition
 from airflow_connect.connectors.jdbc.source.read.reading import Reading, RowBatch, TableReader
 from airflow_connect.connectors.jdbc.source.read.restarts import MOST_RESTARTS, Restarts
 from airflow_connect.connectors.jdbc.source.read.snapshot import Snapshot
@@ -62,6 +65,7 @@ class JdbcSourceTask(SourceTask):
     def start(self, config: Mapping[str, str]) -> None:
         """Take the tables; connects at the first poll."""
         self._config = JdbcSourceConfig.from_config(config)
+        self._form = form_of(config)
         self._end_us = int(config[END])
         self._snapshot = Snapshot.from_json(config.get(SNAPSHOT, ""))
         self._waiting = deque(items_of(config))
@@ -70,6 +74,7 @@ class JdbcSourceTask(SourceTask):
         self._reader: TableReader | ArrowReader | ChangedReader | None = None
         self._in_columns = self._has_no_stream = False
         self._position: Position | None = None
+        self._gaps: GapFinder | None = None
         self._pending: RowBatch | None = None
         self._skips = config.get(SEVERAL) == "true"
         self._failures = 0
@@ -166,7 +171,7 @@ class JdbcSourceTask(SourceTask):
         return True
 
     def _next_table(self) -> None:
-        self._reader = self._position = None
+        self._reader = self._position = self._gaps = None
         self._failures = 0
         self._restarts = Restarts()
         self._waiting.popleft()
@@ -219,6 +224,7 @@ class JdbcSourceTask(SourceTask):
         if batch is not None:
             self._position = batch.after
             self._restarts.read(len(batch))
+            self._see_numbers(batch)
         return batch
 
     def _has_vanished(self, item: Item, error: Exception) -> bool:
@@ -244,6 +250,8 @@ class JdbcSourceTask(SourceTask):
             if position is None:
                 self.context.skip_to(item.partition, position_at_end(self._end_us).offset())
                 return False
+            if self._config.mode == names.INCREMENTING and item.table is not None and item.part is None:
+                self._gaps = GapFinder(position.incrementing)
         assert self._database is not None
         if self._connection is None:
             self._connection = self._database.connect()
@@ -283,7 +291,14 @@ class JdbcSourceTask(SourceTask):
             )
             return TableReader(reading, table, Position())
         offset = self.context.offset_reader.offset(ranges_partition(item.partition))
-        return ChangedReader(reading, table, key, ranges_of(offset, item.name))
+        known = ranges_of(offset, item.name)
+        if known and offset is not None and offset.get(FORM, self._form) != self._form:
+            self.context.note(
+                f"All rows of {item.name} are sent, because the configuration of topics, values or transformations was"
+                " changed since the last run: bulk.changed.only compares with what was sent before."
+            )
+            known = []
+        return ChangedReader(reading, table, key, known)
 
     def _opened_stream(self) -> ArrowStream | None:
         """The connection that reads in Arrow batches; None if rows must be read one by one."""
@@ -325,10 +340,11 @@ class JdbcSourceTask(SourceTask):
 
     def _finish(self, item: Item) -> None:
         """Go on to the next table."""
+        self._keep_gaps(item)
         if self._reader is not None:
             if isinstance(self._reader, ChangedReader):
                 self._reader.note_results()
-                self.context.skip_to(ranges_partition(item.partition), ranges_offset(self._reader.ranges))
+                self.context.skip_to(ranges_partition(item.partition), ranges_offset(self._reader.ranges, self._form))
             if item.part is not None:
                 self.context.skip_to(item.partition, item.part.done(self._last_offset(item)))
             elif self._is_bulk:
@@ -341,6 +357,25 @@ class JdbcSourceTask(SourceTask):
                 )
         self._end_transaction()
         self._next_table()
+
+    def _see_numbers(self, batch: RowBatch | ColumnBatch) -> None:
+        if self._gaps is None:
+            return
+        if isinstance(batch, RowBatch):
+            self._gaps.add(position.incrementing for position in batch.positions)
+        elif batch.numbers is not None:
+            self._gaps.add_array(batch.numbers)
+
+    def _keep_gaps(self, item: Item) -> None:
+        """Keep which numbers no row has had: the next runs look whether some came late."""
+        column = "" if self._reader is None or isinstance(self._reader, ChangedReader) else self._reader.number_column
+        if self._gaps is None or not column:
+            return
+        partition = gaps_partition(item.partition)
+        before = gaps_of(self.context.offset_reader.offset(partition), item.name)
+        offset = self._gaps.offset(column, before)
+        if offset is not None:
+            self.context.skip_to(partition, offset)
 
     def _last_offset(self, item: Item) -> SourceOffset:
         """The offset of the last row of a range; {} if it has none."""

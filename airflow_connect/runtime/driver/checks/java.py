@@ -13,15 +13,18 @@ from airflow_connect.api.config import plugins
 from airflow_connect.api.config.references import ResolvedReferences, ResolvedText
 from airflow_connect.config.keys.sink import sink_keys
 from airflow_connect.config.keys.source import source_keys
-from airflow_connect.config.resolved.java_chain import with_hosts_of_worker
+from airflow_connect.config.resolved.java_chain import JavaChainConfig, with_hosts_of_worker
 from airflow_connect.config.resolved.loading import ResolvedConfig
+from airflow_connect.config.resolved.own_chain import completed
 from airflow_connect.config.resolved.source import ResolvedSourceConfig
 from airflow_connect.config_providers.resolving import look_up
 from airflow_connect.connectors.java.hosts import HostSettings, java_config
+from airflow_connect.connectors.java.mixed import python_classes
 from airflow_connect.counting import names
 from airflow_connect.errors import ConfigError, JavaBlockedError, JavaPluginError
-from airflow_connect.jvm.discovery.java_plugin import JavaPlugin, registered
+from airflow_connect.jvm.discovery.java_plugin import JavaPlugin, plugins_of_classes, registered
 from airflow_connect.jvm.discovery.registry import PLUGIN_PATH
+from airflow_connect.jvm.discovery.same_plugins import UsedPlugin, used_plugins
 from airflow_connect.runtime.driver.checks.findings import Finding, of_error, remark
 from airflow_connect.runtime.spec import RunSpec
 
@@ -54,6 +57,19 @@ def java_connector(connector: Mapping[str, Any]) -> JavaPlugin | None:
     return registered(reference.name) if reference.is_java else None
 
 
+def plugins_of(connector: Mapping[str, Any], chain: JavaChainConfig | None = None) -> tuple[UsedPlugin, ...]:
+    """What tasks compare with the Java plugins of their machine; () for a run without Java classes.
+
+    Args:
+        connector: the configuration; a Java connector runs the Java classes of it.
+        chain: Java classes in the chain of any other connector.
+    """
+    plugin = java_connector(connector)
+    of_connector = () if plugin is None else plugin.with_chain(connector)
+    in_chain = () if chain is None else plugins_of_classes(chain.class_names)
+    return used_plugins((*of_connector, *in_chain))
+
+
 def notes_on_class(connector: Mapping[str, Any], worker: Mapping[str, Any]) -> tuple[str, ...]:
     """Sentences for a plan: which of two classes of one name it is; what of its folder cannot be read; what it lacks.
 
@@ -75,6 +91,10 @@ def notes_on_class(connector: Mapping[str, Any], worker: Mapping[str, Any]) -> t
         which = names(f"{name} ({', '.join(used)})" for name, used in uses.items())
         text = f"{plugin.class_name}: classes of its folder use Kafka Connect's worker itself, which does not run here:"
         notes += (f"{text} {which}.",)
+    if in_python := python_classes(completed(connector, worker)):
+        key, name = next(iter(in_python.items()))
+        why = f"because {key} ({name}) is a Python class: records pass between it and {plugin.class_name} one by one."
+        notes += (f"Python runs the converters and transformations of this connector, {why}",)
     return notes
 
 

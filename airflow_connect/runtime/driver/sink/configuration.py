@@ -24,7 +24,7 @@ from airflow_connect.planning.limits import RunLimits
 from airflow_connect.planning.planner import Policy
 from airflow_connect.planning.splitting import SplitRules
 from airflow_connect.runtime.driver.checked_configuration import CheckedConfiguration
-from airflow_connect.runtime.driver.checks.java import notes_on_chain, notes_on_class
+from airflow_connect.runtime.driver.checks.java import notes_on_chain, notes_on_class, plugins_of
 from airflow_connect.runtime.driver.checks.sinks import refuse_unusable_sink
 from airflow_connect.runtime.driver.checks.splitting import why_not_split
 from airflow_connect.runtime.driver.sink.started_sink import StartedSink
@@ -171,6 +171,7 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
             now_ms=now_ms,
             flush_on_end=self.resolved.connector.flush_on_end,
             task_configs=self.task_configs,
+            java_plugins=plugins_of(self.resolved.connector.raw, self.resolved.java),
         )
 
     def without_secrets(self) -> dict[str, str]:

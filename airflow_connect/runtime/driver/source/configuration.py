@@ -17,6 +17,7 @@ from airflow_connect.config.resolved.source import ResolvedSourceConfig, load_so
 from airflow_connect.errors import ConfigError, ConnectError, TaskFailedError
 from airflow_connect.exactly_once.guarantee import AT_LEAST_ONCE, EXACTLY_ONCE, Guarantee
 from airflow_connect.runtime.driver.checked_configuration import CheckedConfiguration
+from airflow_connect.runtime.driver.checks.java import plugins_of
 from airflow_connect.runtime.driver.checks.plugins import refuse_incomplete, refuse_wrong_values
 from airflow_connect.runtime.executor.transforming import TransformChain
 from airflow_connect.runtime.reporting.exception_text import describe_exception
@@ -105,6 +106,7 @@ class SourceConfiguration(CheckedConfiguration[ResolvedSourceConfig]):
             run_id=self.run_id,
             now_ms=now_ms,
             task_configs=task_configs,
+            java_plugins=plugins_of(self.resolved.connector.raw, self.resolved.java),
             source=SourceTaskSettings(
                 guarantee=self.guarantee,
                 max_records=-(-connector.run_max_records // count),

@@ -71,6 +71,70 @@ def test_index_that_was_deleted_between_runs_is_named_if_the_run_that_created_it
     assert others(sink.run()) == []
 
 
+def test_target_that_leads_to_other_indices_than_at_the_last_run_is_named(kafka, opensearch, make_topic, produce):
+    """A reindexing copies what an index has when it begins; what runs write until the alias is moved stays behind."""
+    topic = make_topic(partitions=1)
+    sink = search_sink(kafka, opensearch, topic)
+    name = sink.bucket
+
+    def notes_of_a_run():
+        produce(topic, [(0, None, '{"v": 1}')])
+        return [note for note in sink.run().notes if "the records before are not in it" in note]
+
+    def change(*actions):
+        assert opensearch.request("POST", "/_aliases", {"actions": list(actions)})[0] == 200
+
+    assert notes_of_a_run() == []
+    created(opensearch, f"{name}-2")
+    assert opensearch.request("DELETE", f"/{name}")[0] == 200
+    change({"add": {"index": f"{name}-2", "alias": name}})
+    (note,) = notes_of_a_run()  # An index became an alias.
+    assert note.startswith(f"{name} has no index any more that it had at the last run ({name}-2 now)")
+    assert f"This run writes {topic}-0 from offset 1 on" in note
+    assert notes_of_a_run() == []
+    created(opensearch, f"{name}-3")
+    change({"remove": {"index": f"{name}-2", "alias": name}}, {"add": {"index": f"{name}-3", "alias": name}})
+    (note,) = notes_of_a_run()  # The alias was moved.
+    assert f"({name}-3 now)" in note
+    assert len(documents(opensearch, f"{name}-3")) == 1
+    created(opensearch, f"{name}-4")  # One more index, to which the server writes, is no other target.
+    change(
+        {"add": {"index": f"{name}-4", "alias": name, "is_write_index": True}},
+        {"add": {"index": f"{name}-3", "alias": name, "is_write_index": False}},
+    )
+    assert notes_of_a_run() == []
+    assert len(documents(opensearch, f"{name}-4")) == 1
+
+
+def test_data_stream_that_was_made_again_is_named_and_one_that_has_lost_old_indices_is_not(
+    kafka, opensearch, make_topic, produce
+):
+    topic = make_topic(partitions=1)
+    sink = search_sink(kafka, opensearch, topic)
+    name = f"logs-{sink.bucket.replace('-', '')}-x"
+    template = {"index_patterns": [name], "data_stream": {}, "priority": 500, "template": {"settings": NO_REPLICAS}}
+    assert opensearch.request("PUT", f"/_index_template/{name}", template)[0] == 200
+    assert opensearch.request("PUT", f"/_data_stream/{name}")[0] == 200
+    sink.config |= {
+        "external.resource.usage": "datastream",
+        "topic.to.external.resource.mapping": f"{topic}:{name}",
+    }
+
+    def notes_of_a_run():
+        produce(topic, [(0, None, '{"v": 1}')])
+        return [note for note in sink.run().notes if "the records before are not in it" in note]
+
+    assert notes_of_a_run() == []
+    assert opensearch.request("POST", f"/{name}/_rollover")[0] == 200
+    assert opensearch.request("DELETE", f"/.ds-{name}-000001")[0] == 200
+    assert notes_of_a_run() == []
+    assert opensearch.request("DELETE", f"/_data_stream/{name}")[0] == 200
+    assert opensearch.request("PUT", f"/_data_stream/{name}")[0] == 200
+    (note,) = notes_of_a_run()
+    assert note.startswith(f"{name} has no index any more that it had at the last run (.ds-{name}-000001 now)")
+    assert notes_of_a_run() == []
+
+
 @pytest.mark.parametrize("ids", ["true", "false"], ids=["offsets", "keys"])
 def test_alias_whose_keys_may_be_in_another_index_is_named(opensearch, unique_name, ids):
     """The server knows the ids of the index to which it writes only."""

@@ -14,7 +14,8 @@ import org.apache.kafka.connect.source.TransactionContext;
 
 /**
  * `files` source partitions with `rows` records each, of `topics` topics; it resumes at its offsets. Polls have up to
- * `batch` records of all its files in turn. Every seventh record has the header `drop`.
+ * `batch` records of all its files in turn. A transaction ends in the middle of a poll, and with it, if the plugin may
+ * decide. Every seventh record has the header `drop`.
  */
 public final class ResumingSource extends BaseSource {
     @Override
@@ -85,7 +86,7 @@ public final class ResumingSource extends BaseSource {
                 }
             }
             TransactionContext transaction = context.transactionContext();
-            if (transaction != null && records.size() > 2) {
+            if (transaction != null && !records.isEmpty()) {
                 transaction.commitTransaction(records.get(records.size() / 2));
                 transaction.commitTransaction();
             }

@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 
 from airflow_connect.connectors.jdbc.source.arrow.fields import ArrowField, ChangedError, arrow_field, column_us
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
-from airflow_connect.connectors.jdbc.source.read.criteria import Criteria
+from airflow_connect.connectors.jdbc.source.read.criteria import Criteria, last_group, number_column
 from airflow_connect.connectors.jdbc.source.read.hidden import count_repeated, note_hidden
 from airflow_connect.connectors.jdbc.source.read.moves import Moves, no_moment
-from airflow_connect.connectors.jdbc.source.read.reading import Reading, bulk_statement, last_group
-from airflow_connect.connectors.jdbc.source.read.snapshot import enter_stream
+from airflow_connect.connectors.jdbc.source.read.reading import Reading, bulk_statement
+from airflow_connect.connectors.jdbc.source.read.snapshot import enter_stream, quoted_name
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.values.columns import Column, Kind
 from airflow_connect.connectors.jdbc.source.values.mapping import TableMapping
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 BATCH_BYTES = 4 << 20
 """Size at which a batch ends; its messages take a few times as much."""
+_PG_COLUMNS = """
+SELECT attname FROM pg_catalog.pg_attribute
+WHERE attrelid = to_regclass(%(table)s) AND attnum > 0 AND NOT attisdropped
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +47,13 @@ class ColumnBatch:
         values: struct array of `schema`, in the representation of airflow_connect.api.columns.
         schema: of the values.
         after: the position after the last row.
+        numbers: in mode incrementing those of the rows, as an array of Arrow; otherwise None.
     """
 
     values: Any
     schema: Schema
     after: Position
+    numbers: Any = None
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -82,11 +88,16 @@ class ArrowReader:
         self._held: list[pa.RecordBatch] = []
         self._held_us = 0
         self._held_at = position
-        self._at_end = False
+        self._at_end = self._has_compared = False
         self._criteria: Criteria | None = None
 
     def close(self) -> None:
         """Nothing: the connection is closed by its owner if the result was not read to its end."""
+
+    @property
+    def number_column(self) -> str:
+        """Name of the incrementing column; "": there is none."""
+        return number_column(self._criteria)
 
     def next(self, count: int) -> ColumnBatch | None:
         """The next rows, at most some `count` of them; None at the end.
@@ -151,6 +162,7 @@ class ArrowReader:
         if self._left is None:
             self._left = next(self._batches, None)
             self._reading.progressed()
+            self._check_columns()
         left = self._left
         if left is None or left.num_rows <= count:
             self._left = None
@@ -272,13 +284,35 @@ class ArrowReader:
         self._check_types(pieces[0])
         rows = pieces[0] if len(pieces) == 1 else pa.concat_batches(list(pieces))  # type: ignore[attr-defined]
         arrays = [field.values(self._mapping, rows.column(n)) for n, field in enumerate(self._fields)]
+        numbers = None
         if self._criteria is not None and not self._criteria.tracked.timestamps:
             assert self._criteria.tracked.incrementing is not None
             numbers = rows.column(self._place(self._criteria.tracked.incrementing))
             repeated = pc.equal(numbers.slice(1), numbers.slice(0, len(numbers) - 1)).true_count
             count_repeated(self._reading, self._criteria, self._source, repeated)
         self.position = after
-        return ColumnBatch(self._mapping.struct(arrays), self._mapping.schema, after)
+        return ColumnBatch(self._mapping.struct(arrays), self._mapping.schema, after, numbers)
+
+    def _check_columns(self) -> None:
+        """Make sure once that no column was added since the table was described: a transaction may have filled it.
+
+        The statement that has begun holds a lock, so none can be added now. Asking the catalog takes none.
+
+        Raises:
+            RetriableError: there is another column.
+        """
+        if self._has_compared or self._source.table is None:
+            return
+        self._has_compared = True
+        connection = self._reading.connection
+        found = connection.exec_driver_sql(_PG_COLUMNS, {"table": quoted_name(self._source.table)}).scalars().all()
+        connection.rollback()
+        if set(found) - {column.name for column in self._columns}:
+            raise RetriableError(
+                f"A column was added to {self._source.name} at the moment at which it was read.",
+                code="database.conflict",
+                suggestion="Nothing is lost; the table is read again with its new columns.",
+            )
 
     def _check_types(self, piece: pa.RecordBatch) -> None:
         try:

@@ -14,24 +14,28 @@ import math
 import struct
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from airflow_connect.api.source import SourceOffset, SourcePartition
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
+from airflow_connect.connectors.jdbc.source.read.identities import hashed
 from airflow_connect.connectors.jdbc.source.read.moves import Row
 from airflow_connect.connectors.jdbc.source.read.reading import Reading, RowBatch, TableReader
 from airflow_connect.connectors.jdbc.source.values.columns import INTEGERS, Column, Kind
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import DataError, OffsetError
 
-RANGES, HASHES = "ranges", "hashes"
+RANGES, HASHES, FORM = "ranges", "hashes", "form"
 RANGE_ROWS = 10_000
 """Rows of a new range. A range that grows to twice as many is cut, so that memory is bounded."""
 MOST_RANGES = 15_000
 """Ranges of a table that are kept: their offset is below the 1 MB of a record. Rows after them are always sent."""
 _MOST_DIGITS = 18
+_FORMING = ("topic.prefix", "db.timezone", "values.out.of.range", "transforms", "key.converter", "value.converter")
+_FORMING_GROUPS = ("transforms.", "predicates.")
+"""What decides where a row is sent, and as what, besides the columns of the table: those are part of the hashes."""
 _LIMIT = 1 << 63
 _SHOWN = 5
 _ENTRY = struct.Struct(">qI16s")
@@ -74,10 +78,16 @@ def ranges_of(offset: SourceOffset | None, where: str) -> list[KeyRange]:
         ) from None
 
 
-def ranges_offset(ranges: Sequence[KeyRange]) -> SourceOffset:
-    """The offset with these ranges; those beyond `MOST_RANGES` are left out."""
+def ranges_offset(ranges: Sequence[KeyRange], form: str) -> SourceOffset:
+    """The offset with these ranges; those beyond `MOST_RANGES` are left out. `form`: of `form_of`."""
     packed = b"".join(_ENTRY.pack(one.last, one.rows, one.digest) for one in ranges[:MOST_RANGES])
-    return {HASHES: base64.b64encode(packed).decode("ascii")}
+    return {HASHES: base64.b64encode(packed).decode("ascii"), FORM: form}
+
+
+def form_of(config: Mapping[str, str]) -> str:
+    """A short hash of what decides where rows are sent, and as what: after a change, none of them was sent so."""
+    found = sorted((key, value) for key, value in config.items() if key in _FORMING or key.startswith(_FORMING_GROUPS))
+    return hashed(repr(found))
 
 
 def range_key(columns: Sequence[Column]) -> Column | None:

@@ -148,6 +148,12 @@ class Source:
         """The largest value of a table's column."""
         return Statement(f"SELECT MAX({self._quoting.text(column)}) FROM {self._from}", {})
 
+    def numbers_in(self, column: str, ranges: Sequence[tuple[int, int]], most: int) -> Statement:
+        """The numbers of a table's column in some ranges, ascending."""
+        name = self._quoting.text(column)
+        inside = " OR ".join(f"{name} BETWEEN {first} AND {last}" for first, last in ranges)
+        return Statement(f"SELECT {name} FROM {self._from} WHERE {inside} ORDER BY {name} LIMIT {most}", {})
+
     def values_of(self, column: str) -> Statement:
         """One value of a column that is not null."""
         name = self._quoting.text(column)
@@ -329,6 +335,27 @@ class Criteria:
             aware = self._times.aware(instant_us)
             return aware.replace(tzinfo=None) if self._database == "mysql" else aware
         return local
+
+
+def last_group(criteria: Criteria, source: Source, position: Position) -> Statement:
+    """All rows with the timestamp of a position, whatever `query.suffix` is."""
+    return criteria.of(source.without_suffix()).group(position)
+
+
+def named_columns(config: JdbcSourceConfig, columns: Sequence[Column]) -> Tracked:
+    """Tracked columns of a query on SQLite, whose types are unknown."""
+    incrementing = None
+    if config.uses_incrementing:
+        incrementing = find_column(columns, config.incrementing, "Incrementing column", "query")
+    stamps = config.timestamps if config.uses_timestamps else ()
+    found = (find_column(columns, name, "Timestamp columns", "query") for name in stamps)
+    return Tracked(incrementing, tuple(found))
+
+
+def number_column(criteria: Criteria | None) -> str:
+    """Name of the incrementing column; "": there is none."""
+    found = None if criteria is None else criteria.tracked.incrementing
+    return "" if found is None else found.name
 
 
 def _first_of(names: Sequence[str]) -> str:

@@ -145,6 +145,8 @@ class Origin:
         key = QUERY if table is None else table.full_name
         now = [self._identity(table), *self._columns(key), *self._numbers(table, key)]
         before = None if self._before is None else self._before.tables.get(key)
+        if before is not None and not now[0]:
+            now[0] = before[0]  # The database does not tell at this moment; the next run compares again.
         self._refuse_descending(table, key)
         self._name_cached(table, key)
         if before is not None and (is_loading or position != Position()):
@@ -180,6 +182,11 @@ class Origin:
         self._checked[key] = self._now[key]
         if table is None:
             self._checked |= {f"{_BEHIND}{name}": [oid, "", "", "", ""] for name, oid in self._behind.items()}
+
+    def has_named(self, table: TableId) -> bool:
+        """Whether a note has the number of all rows of a table at or below its offset."""
+        begin = f"{table.full_name}: "
+        return any(found.startswith(begin) for every in self._told.values() for found in every)
 
     @property
     def is_urgent(self) -> bool:

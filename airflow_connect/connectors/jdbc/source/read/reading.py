@@ -13,16 +13,26 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.connectors.jdbc.source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
 from airflow_connect.connectors.jdbc.source.offsets.ranges import BULK_PREFIX, TableRange
-from airflow_connect.connectors.jdbc.source.read.criteria import Criteria, Source, Statement, Tracked, tracked_columns
+from airflow_connect.connectors.jdbc.source.read.criteria import (
+    Criteria,
+    Source,
+    Statement,
+    Tracked,
+    last_group,
+    named_columns,
+    number_column,
+    tracked_columns,
+)  # fmt: skip
 from airflow_connect.connectors.jdbc.source.read.hidden import count_repeated, note_columns, note_hidden, note_invisible
 from airflow_connect.connectors.jdbc.source.read.loaders import load_leniently
 from airflow_connect.connectors.jdbc.source.read.moves import Moves, Row
 from airflow_connect.connectors.jdbc.source.read.set_back import has_larger
 from airflow_connect.connectors.jdbc.source.read.snapshot import Snapshot, enter
+from airflow_connect.connectors.jdbc.source.read.warned import note_warnings
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys
-from airflow_connect.connectors.jdbc.source.values.columns import Column, Kind, by_values, columns_of, find_column
+from airflow_connect.connectors.jdbc.source.values.columns import Column, Kind, by_values, columns_of
 from airflow_connect.connectors.jdbc.source.values.local_times import SECOND_US, LocalTimes, micros_of
 from airflow_connect.connectors.jdbc.source.values.mapping import Choices, TableMapping, table_mapping
 from airflow_connect.connectors.jdbc.source.values.out_of_range import Fitting
@@ -208,7 +218,7 @@ class Reading:
         if columns is None:
             columns = self.described(source)
         if self.name == "sqlite" and source.table is None:
-            tracked = _named(self.config, columns)
+            tracked = named_columns(self.config, columns)
         else:
             tracked = tracked_columns(self.config, columns, source.name)
         for column in tracked.columns:
@@ -332,6 +342,11 @@ class TableReader:
         """Rows of the look-back window that were forgotten because of its limit."""
         return self._sent.forgotten if self._sent is not None else 0
 
+    @property
+    def number_column(self) -> str:
+        """Name of the incrementing column; "": there is none."""
+        return number_column(self._criteria)
+
     def next(self, count: int) -> RowBatch | None:
         """The next rows, some `count` of them; None at the end.
 
@@ -412,6 +427,8 @@ class TableReader:
         if not rows and self._held and self._may_be_cut:
             self._read_last_group_again()
             rows = list(self._cursor.fetchmany(count))
+        if len(rows) < count:
+            note_warnings(self._reading, self._source, self._cursor)
         self._reading.progressed()
         if self._mapping is None:
             self._map(by_values(columns, rows, self._any_value))
@@ -480,18 +497,3 @@ class TableReader:
         count_repeated(self._reading, self._criteria, self._source, self._moves.repeated)
         self.position = positions[-1]
         return RowBatch(rows, self._mapping, before, self.position, positions)
-
-
-def last_group(criteria: Criteria, source: Source, position: Position) -> Statement:
-    """All rows with the timestamp of a position, whatever `query.suffix` is."""
-    return criteria.of(source.without_suffix()).group(position)
-
-
-def _named(config: JdbcSourceConfig, columns: Sequence[Column]) -> Tracked:
-    """Tracked columns of a query on SQLite, whose types are unknown."""
-    incrementing = None
-    if config.uses_incrementing:
-        incrementing = find_column(columns, config.incrementing, "Incrementing column", "query")
-    stamps = config.timestamps if config.uses_timestamps else ()
-    found = (find_column(columns, name, "Timestamp columns", "query") for name in stamps)
-    return Tracked(incrementing, tuple(found))

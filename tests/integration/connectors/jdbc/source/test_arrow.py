@@ -205,7 +205,8 @@ def test_waiting_alter_table_does_not_block_the_reader(postgresql_database: Data
     begin, waiting = ArrowStream.batches, threading.Thread(target=alter)
 
     def batches(self: ArrowStream, sql: str, size: int) -> Iterator[Any]:
-        waiting.start()
+        if not waiting.ident:
+            waiting.start()
         assert changed.wait(20)
         return begin(self, sql, size)
 
@@ -213,6 +214,28 @@ def test_waiting_alter_table_does_not_block_the_reader(postgresql_database: Data
         patch.setattr(ArrowStream, "batches", batches)
         assert len(copies(postgresql_database).run().records) == 40
     waiting.join()
+
+
+@pytest.mark.parametrize("mode", ["timestamp", "bulk"])
+def test_column_that_a_migration_adds_and_fills_while_a_table_is_opened_is_copied(
+    postgresql_database: Database, mode: str
+) -> None:
+    """Its transaction had begun before the run, so no later run would have found the rows again."""
+    table(postgresql_database)
+    begin, done = ArrowStream.batches, []
+
+    def batches(self: ArrowStream, sql: str, size: int) -> Iterator[Any]:
+        if not done:
+            done.append(sql)
+            postgresql_database.execute("ALTER TABLE orders ADD COLUMN later int", "UPDATE orders SET later = id")
+        return begin(self, sql, size)
+
+    runs = copies(postgresql_database, mode)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ArrowStream, "batches", batches)
+        assert sorted(value["later"] for value in runs.run().values) == list(range(1, 41))
+    if mode != "bulk":
+        assert runs.run().records == []
 
 
 def test_table_that_is_retyped_while_it_is_opened_is_read_with_its_new_type(postgresql_database: Database) -> None:

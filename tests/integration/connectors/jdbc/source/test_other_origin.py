@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from airflow_connect.connectors.jdbc.source.read import origin
+from airflow_connect.connectors.jdbc.source.read.identities import Identities
 from airflow_connect.errors import ConfigError, OffsetError, StateError
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database
@@ -251,6 +253,22 @@ def test_view_with_another_definition_is_named_and_one_that_was_made_again_is_no
     assert "later: 3 rows" in note
 
 
+def test_table_that_was_made_again_is_noticed_after_a_run_that_could_not_ask(
+    postgresql_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run had kept that it knows nothing, so that no later run compared anything."""
+    make(postgresql_database, 1, 2, 3)
+    runs = copies(postgresql_database, "incrementing")
+    runs.run()
+    postgresql_database.execute("DROP TABLE orders")
+    make(postgresql_database, 1, 2, 7)
+    with monkeypatch.context() as patch:
+        patch.setattr(origin, "identities", lambda *_: Identities("", "", {}))
+        assert runs.run().ids() == [7]
+    with pytest.raises(OffsetError, match="was dropped and created again since the last run, and 3 of its rows"):
+        runs.run()
+
+
 @pytest.mark.parametrize("depth", [1, 2])
 def test_view_of_a_table_that_was_made_again_is_named(database: Database, depth: int) -> None:
     """Its definition is the same, and its rows are others."""
@@ -389,7 +407,7 @@ def test_sequence_that_gives_numbers_below_the_offset_is_refused(postgresql_data
     postgresql_database.execute("SELECT setval('orders_id_seq', 50)", "INSERT INTO orders (v) VALUES ('d')")
     with pytest.raises(OffsetError, match="has moved from its beginning to 51, but rows up to 102 were copied"):
         runs.run()
-    ((partition, _),) = runs.committed()
+    ((partition, _),) = [one for one in runs.committed() if "gaps" not in one[0]]
     runs.commit(partition, {"incrementing": 50})
     assert runs.run().ids() == [51, 100, 101, 102]
 

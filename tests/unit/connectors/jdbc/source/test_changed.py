@@ -182,7 +182,7 @@ def test_ranges_beyond_the_limit_are_always_sent(database: Database, monkeypatch
 
 def test_offset_of_the_largest_table_fits_into_a_record() -> None:
     kept = [changed.KeyRange(n, 20_000, bytes(16)) for n in range(changed.MOST_RANGES + 1)]
-    offset = changed.ranges_offset(kept)
+    offset = changed.ranges_offset(kept, "")
     assert len(offset["hashes"]) < 600_000
     assert changed.ranges_of(offset, "") == kept[:-1]
 
@@ -256,3 +256,28 @@ def test_runs_that_send_all_rows_in_between_leave_no_hashes(database: Database) 
     database.execute("UPDATE orders SET name = 'a'")
     runs.config["bulk.changed.only"] = "true"
     assert [value["name"] for value in runs.run().values] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"topic.prefix": "other-"},
+        {"db.timezone": "Europe/Berlin"},
+        {"transforms": "mask", "transforms.mask.type": "org.apache.kafka.connect.transforms.MaskField$Value"},
+        {"value.converter": "org.apache.kafka.connect.json.JsonConverter"},
+    ],
+    ids=str,
+)
+def test_rows_are_sent_again_if_they_become_something_else(database: Database, change: dict[str, str]) -> None:
+    """A topic with another name had got the ranges that changed later, and nothing of the others."""
+    insert(database, *range(1, 13))
+    runs = copies(database)
+    assert len(runs.run().records) == 12
+    runs.config |= change
+    run = runs.run()
+    assert len(run.records) == 12
+    (note,) = [note for note in run.notes if note.startswith("All rows of the table orders are sent")]
+    assert "configuration" in note
+    runs.config["batch.max.rows"] = "7"
+    again = runs.run()
+    assert again.records == [] and not any(note.startswith("All rows") for note in again.notes)

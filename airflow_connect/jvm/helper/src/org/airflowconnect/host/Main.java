@@ -30,9 +30,7 @@ public final class Main {
             System.err.println("The connection to the parent process has ended: " + gone);
             code = NO_CONNECTION;
         }
-        if (!operations.isClosed()) {
-            folder.remove(); // The parent has ended, or lost interest.
-        }
+        folder.remove(); // The parent does that, too, unless it was killed, perhaps while it closes this host.
         if (operations.isOrderly()) {
             System.exit(code); // Java writes an archive of class data in an orderly end only.
         }

@@ -12,6 +12,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
  * <ul>
  *   <li>{@code init}: load the plugins of some folders; first.
  *   <li>{@code describe}, {@code validate}: what Connect's REST API says about plugins and configurations.
+ *   <li>{@code get_config}: values of a config provider.
  *   <li>{@code support}, {@code plan}, {@code watch}, {@code alter}, {@code stop_connector}: a connector.
  *   <li>{@code source}, {@code next}, {@code ack}: a task of a source.
  *   <li>{@code sink}, {@code put}, {@code pre_commit}: a task of a sink.
@@ -59,6 +60,7 @@ final class Operations {
             }
             case "describe" -> Reply.of(new Describer(environment).describe(json.path("classes")));
             case "validate" -> Reply.of(new Describer(environment).validate(Json.config(json.path("config"))));
+            case "get_config" -> Reply.of(ProviderHost.get(environment, json));
             case "plan" -> {
                 connector = new ConnectorHost(environment, json);
                 yield Reply.of(connector.plan(json.path("max_tasks").asInt(1), json.path("late_ms").asLong()));

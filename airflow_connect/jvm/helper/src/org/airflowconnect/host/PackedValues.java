@@ -185,7 +185,7 @@ final class PackedValues {
         } else if (value instanceof Double number) {
             out.float64(number);
         } else if (value instanceof Float number) {
-            out.float32(number);
+            out.float64(Double.parseDouble(number.toString())); // The double that JSON writes as it writes the float.
         } else if (value instanceof Boolean bool) {
             out.bool(bool);
         } else if (value instanceof byte[] || value instanceof ByteBuffer) {

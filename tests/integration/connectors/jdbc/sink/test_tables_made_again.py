@@ -1,0 +1,66 @@
+"""A table that something else has dropped and created again does not have what earlier runs have written."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.copies.jdbc_sink import JdbcSink, jdbc_sink
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(params=["postgresql", "mariadb"])
+def sink(request: pytest.FixtureRequest, kafka, make_topic) -> JdbcSink:
+    return jdbc_sink(kafka, request.getfixturevalue(f"{request.param}_database"), make_topic(partitions=2))
+
+
+def notes_of_a_run(sink: JdbcSink, produce, n: int, **config: str) -> list[str]:
+    produce(sink.topic, [(partition, None, json.dumps({"n": n})) for partition in (0, 1)])
+    report = sink.run(**config)
+    assert report.records == 2
+    return [note for note in report.notes if "is not the one that the last run has written" in note]
+
+
+def made_again(sink: JdbcSink, *between: str) -> None:
+    if sink.target.dialect == "mysql":  # The time when a table was made has whole seconds.
+        asked = "SELECT create_time < now() FROM information_schema.tables WHERE table_name = :name"
+        wait_until(lambda: sink.target.rows(asked, name=sink.bucket) == [(1,)], "the next second")
+    sink.target.execute(
+        *between, f"DROP TABLE IF EXISTS {sink.table}", f"CREATE TABLE {sink.table} (n BIGINT, pad TEXT)"
+    )
+
+
+def test_table_that_was_dropped_and_created_again_is_named(sink: JdbcSink, produce) -> None:
+    assert notes_of_a_run(sink, produce, 1) == []
+    assert notes_of_a_run(sink, produce, 2) == []
+    made_again(sink)
+    (note,) = notes_of_a_run(sink, produce, 3)
+    assert f"This run writes {sink.topic}-0 from offset 2 on" in note
+    assert sorted(value["n"] for value in sink.values()) == [3, 3]
+    assert notes_of_a_run(sink, produce, 4) == []
+
+
+def test_table_that_was_replaced_by_a_copy_is_named_also_if_the_next_run_fails(sink: JdbcSink, produce) -> None:
+    """An online change of a table copies its rows, and what a run writes until the names are changed stays behind."""
+    assert notes_of_a_run(sink, produce, 1) == []
+    old = sink.table.replace(sink.bucket, f"{sink.bucket}_old")
+    made_again(sink, f"ALTER TABLE {sink.table} RENAME TO {old}")
+    produce(sink.topic, [(0, None, json.dumps({"n": "no number"}))])
+    assert sink.try_run().status == "failed"
+    produce(sink.topic, [(1, None, json.dumps({"n": 2}))])
+    report = sink.run(errors_tolerance="all")
+    (note,) = [note for note in report.notes if "is not the one that the last run has written" in note]
+    assert sink.bucket in note
+
+
+def test_table_that_runs_have_created_or_changed_themselves_is_the_same(sink: JdbcSink, produce) -> None:
+    sink.target.execute(f"DROP TABLE {sink.table}")
+    config = {"auto_create": "true", "auto_evolve": "true", "fields_whitelist": "n,more"}
+    for n in range(3):
+        more = {"more": n} if n else {}
+        produce(sink.topic, [(0, None, json.dumps({"n": n, **more}))])
+        report = sink.run(**config)
+        assert [note for note in report.notes if "is not the one" in note] == []
