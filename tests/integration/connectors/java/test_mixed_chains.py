@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.runtime.driver.entry import validate_connector
+from airflow_connect.runtime.driver.entry import run_connector, validate_connector
 from tests.integration.connectors.java.conftest import STRING
 from tests.support.copies.java_plugin import JavaConnector, locked_plugin
 from tests.support.kafka_data import TopicProducer
+from tests.support.steps import HookedEngine
 
 pytestmark = [pytest.mark.integration, pytest.mark.budget(30)]
 
@@ -141,6 +143,27 @@ def test_converters_in_java_and_dead_letters(
     ]
     assert found[0][f"{context}exception.message"] == "call 2 of v"
     assert "at plugins.ChainStages$Script.call" in found[0][f"{context}exception.stacktrace"]
+
+
+def test_a_partition_that_ends_with_its_dead_letters_goes_on_in_the_next_run(
+    mixed: Mixed, make_topic: Callable[..., str], produce: TopicProducer, tmp_path: Path
+) -> None:
+    values = [{"n": n, "say": "fail-count" if n in (2, 5) else ""} for n in range(10)]
+    connector = mixed(
+        produced(make_topic, produce, values),
+        transforms="count",
+        transforms_count_type=COUNTS,
+        transforms_count_name="count",
+        errors_tolerance="all",
+        errors_deadletterqueue_topic_name=make_topic(1),
+        errors_deadletterqueue_topic_replication_factor="1",
+    )
+    engine = HookedEngine(change=lambda task: replace(task, max_dead_letter_bytes=1))
+
+    reports = [run_connector(connector.spec(), lambda _event: None, engine) for _ in range(3)]
+
+    assert [(report.records, report.dead_lettered) for report in reports] == [(2, 1), (2, 1), (4, 0)]
+    assert [row["n"] for row in written(tmp_path)] == [0, 1, 3, 4, 6, 7, 8, 9]
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,14 @@ import pytest
 
 from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Type
 from airflow_connect.api.config.references import ResolvedText
+from airflow_connect.config.resolved.java_chain import with_hosts_of_worker
 from airflow_connect.config.resolved.loading import connector_definition, load_connector_config, secret_names
 from airflow_connect.config.resolved.source import load_source_config
 from airflow_connect.errors import ConfigError, JavaVersionError
 from airflow_connect.jvm.discovery.java_plugin import JavaPlugin
 from airflow_connect.jvm.discovery.registry import use_plugin_path
 from tests.support.java_classes import CONVERTER, HEADER_CONVERTER, TRANSFORMATION, class_file, jar
+from tests.support.java_classes import SINK as SINK_CONNECTOR
 from tests.support.java_plugins import forget_java_plugins
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"
@@ -24,11 +26,12 @@ RENAMES = {**SINK, "transforms": "x", "transforms.x.type": "acme.Renames"}
 
 @pytest.fixture
 def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """One with two Java classes, each with a key that is a secret although its name does not tell."""
+    """One with a Java connector and two classes for chains, each with a key that is a secret although its name does not tell."""
     forget_java_plugins(monkeypatch)
     monkeypatch.setenv("AIRFLOW_CONNECT_CACHE", str(tmp_path / "cache"))
     found = {"acme/Renames": [TRANSFORMATION], "acme/Reads": [CONVERTER, HEADER_CONVERTER]}
-    classes = [class_file(name, interfaces=kinds) for name, kinds in found.items()]
+    classes = [class_file("acme/Writes", SINK_CONNECTOR)]
+    classes += [class_file(name, interfaces=kinds) for name, kinds in found.items()]
     jar(tmp_path / "plugins" / "acme.jar", classes)
     key = ConfigKey("seal", Type.PASSWORD, "")
     monkeypatch.setattr(JavaPlugin, "config_def", lambda plugin: ConfigDef().define(key))
@@ -51,6 +54,15 @@ def test_settings_come_from_the_connector_else_from_the_worker(worker: dict[str,
     assert own == {"airflow.java.heap.mb": "200", "airflow.java.options": "-Da=b"}
     with pytest.raises(ConfigError, match=r"airflow\.java\.heap\.mb"):
         load_connector_config({**RENAMES, "airflow.java.heap.mb": "1"}, worker)
+
+
+def test_a_java_connector_gets_the_settings_of_its_worker_too(worker: dict[str, str]) -> None:
+    worker |= {"airflow.java.heap.mb": "100", "airflow.java.options": "-Da=b"}
+    java = {"connector.class": "acme.Writes", "airflow.java.heap.mb": "200"}
+
+    assert with_hosts_of_worker(java, worker) == {**java, "airflow.java.options": "-Da=b"}
+    assert with_hosts_of_worker(SINK, worker) == SINK
+    assert with_hosts_of_worker({"connector.class": "acme.Nothing"}, worker) == {"connector.class": "acme.Nothing"}
 
 
 def test_settings_are_keys_of_the_connector_only_if_it_may_have_a_use_for_them(worker: dict[str, str]) -> None:
