@@ -41,8 +41,11 @@ T = TypeVar("T")
 MOST_RECORDS = 5_000
 """Of one request."""
 _REQUEST_S = 1.0
-"""How long a request is meant to take at most: the time limit is one of each call of the plugin."""
+"""How long a request goes on: the time limit is meant for a single call of the plugin."""
+_PART = 10
+"""Of the time limit, at most."""
 _GROWTH = 8
+"""How much larger than the last request one may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class _Opened:
     most: int = field(default=1)
 
     def note(self, records: int, seconds: float) -> None:
-        """Plan the next request by how long one has taken."""
+        """Plan the next request by how long one has taken: what does not get its turn was packed for nothing."""
         by_time = int(records * _REQUEST_S / max(seconds, 1e-6))
         self.most = max(1, min(by_time, self.most * _GROWTH, MOST_RECORDS))
 
@@ -114,7 +117,7 @@ class JavaStages:
         results: list[R | DataError | None] = [
             None if row in dropped else _changed(records[row], next(changed)) for row in range(done)
         ]
-        return Outcome(results, _failure(reply) or error)
+        return Outcome(results, _failure(reply) or (error if done == len(packed) else None))
 
     def test(self, stage: int, records: Sequence[ConnectRecord]) -> Outcome[bool]:
         """Whether a predicate is true, for the first of these records."""
@@ -123,7 +126,8 @@ class JavaStages:
             return Outcome([], error)
         reply, done = self._run(stage, "test", self._frame(records[: len(packed)], packed))
         picked = frozenset(reply.result["picked"])
-        return Outcome([row in picked for row in range(done)], _failure(reply) or error)
+        failure = _failure(reply) or (error if done == len(packed) else None)
+        return Outcome([row in picked for row in range(done)], failure)
 
     def to_connect(self, stage: int, messages: Sequence[Text]) -> Outcome[SchemaAndValue]:
         """Bytes to data, by a converter."""
@@ -142,8 +146,9 @@ class JavaStages:
         packed, error = pack_first(values, self._opened[stage].most, pack)
         if not packed:
             return Outcome([], error)
-        reply, _ = self._run(stage, "from_connect", messages_frame(packed, self._writer))
-        return Outcome(_decoded(reply).values.to_pylist(), _failure(reply) or error)
+        reply, done = self._run(stage, "from_connect", messages_frame(packed, self._writer))
+        failure = _failure(reply) or (error if done == len(packed) else None)
+        return Outcome(_decoded(reply).values.to_pylist(), failure)
 
     def close(self) -> list[str]:
         """Close the plugins, and end their host; returns what went wrong in that. Idempotent."""
@@ -160,16 +165,16 @@ class JavaStages:
             return sink_frame(records, packed, self._writer)
         return source_frame(records, packed, self._writer)
 
-    def _run(self, stage: int, do: str, frame: EncodedFrame) -> tuple[Reply, int]:
+    def _run(self, stage: int, operation: str, frame: EncodedFrame) -> tuple[Reply, int]:
         """The reply, and how many records are done."""
         opened, started = self._opened[stage], time.monotonic()
         self._host.subject = f"{opened.class_name}{self._where}"
-        members = {"stage": stage, "do": do, **frame.members}
+        budget_ms = int(min(_REQUEST_S, self._timeout_s / _PART) * 1000)
+        members = {"stage": stage, "do": operation, "budget_ms": budget_ms, **frame.members}
         reply = self._host.call("run_stage", frame.body, timeout_s=self._timeout_s, **members)
         self._reader.learn(reply.result["schemas"])
-        failure = _failure(reply)
-        done: int = frame.members["rows"] if failure is None else failure["row"]
-        opened.note(done + (failure is not None), time.monotonic() - started)
+        done: int = reply.result["done"]
+        opened.note(done + 1, time.monotonic() - started)
         return reply, done
 
 

@@ -55,10 +55,17 @@ PREDICATE_KIND = ChainKind("predicates", plugins.PluginKind.PREDICATE, Predicate
 
 
 class FoundClass(NamedTuple):
-    """The class of a name, or a problem; neither if there is no name."""
+    """The class of a name, or a problem; neither if there is no name.
+
+    Attributes:
+        plugin: the class.
+        problem: why there is none.
+        has_unknown_keys: there is a class, but nobody can say which of its keys are secrets.
+    """
 
     plugin: Any = None
     problem: Problem | None = None
+    has_unknown_keys: bool = False
 
 
 def find_class(kind: ChainKind, key: str, name: Any) -> FoundClass:
@@ -79,7 +86,7 @@ def find_class(kind: ChainKind, key: str, name: Any) -> FoundClass:
     try:
         is_complete = _is_one(kind, found) and not inspect.isabstract(found) and isinstance(found.config_def, ConfigDef)
     except ConnectError as error:  # Java was asked for the keys of its class.
-        return FoundClass(problem=Problem(key, error.message, error.suggestion))
+        return FoundClass(None, Problem(key, error.message, error.suggestion), has_unknown_keys=True)
     return FoundClass(plugin=found) if is_complete else FoundClass(problem=_wrong_class(kind, key, name))
 
 

@@ -119,6 +119,10 @@ def _define_alias(definition: ConfigDef, kind: ChainKind, alias: str, raw: Mappi
     definition.define(*(_embedded(key, prefix, group, order) for order, key in enumerate(keys)))
     if found.problem is not None:
         definition.define_rule((type_key,), _always(found.problem))
+    if found.has_unknown_keys:
+        given = [name.removeprefix(prefix) for name in map(str, raw) if name.startswith(prefix)]
+        secret = [ConfigKey(name, Type.PASSWORD, None) for name in given if name not in FRAMEWORK_KEYS]
+        definition.define(*(_embedded(key, prefix, group, len(keys)) for key in secret))
     if found.plugin is None:
         return
     for family in found.plugin.config_def.families:

@@ -26,19 +26,19 @@ class JavaChainConfig:
     """What a task needs to run them.
 
     Attributes:
-        classes: each once.
+        class_names: each once.
         hosts: the settings of plugin hosts, as text.
         hidden_keys: names of settings, without prefix, that no class may print: of type PASSWORD, or references.
     """
 
-    classes: tuple[plugins.PluginRef, ...]
+    class_names: tuple[str, ...]
     hosts: Mapping[str, str]
     hidden_keys: frozenset[str]
 
     @property
     def notes(self) -> tuple[str, ...]:
         """A sentence for plans and reports."""
-        which = names(plugin.name for plugin in self.classes)
+        which = names(self.class_names)
         return (f"Java classes run in a JVM beside each task, and records are not processed in columns: {which}.",)
 
 
@@ -68,7 +68,7 @@ def java_chain_of(
         hidden.update(plugins.load(plugin).config_def.secret_names)
         hidden.update(name for name, value in settings.items() if isinstance(value, ResolvedText))
     return JavaChainConfig(
-        classes=tuple(dict.fromkeys(plugin for plugin, _ in stages)),
+        class_names=tuple(dict.fromkeys(plugin.name for plugin, _ in stages)),
         hosts={**host_keys(worker_raw), **host_keys(raw)},
         hidden_keys=frozenset(hidden),
     )

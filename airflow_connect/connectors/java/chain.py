@@ -50,7 +50,7 @@ class JavaChain:
         from airflow_connect.jvm.stages import JavaStages
 
         keys = JavaKeys.from_config(config.hosts)
-        host = HostSettings.of_chain(folders_of(plugin.name for plugin in config.classes), keys).start()
+        host = HostSettings.of_chain(folders_of(config.class_names), keys).start()
         host.secret_names = config.hidden_keys
         return cls(host, JavaStages(host, keys.call_timeout_s, where))
 

@@ -240,7 +240,7 @@ def _without_schema(value: Any, level: int = 1) -> Any:
             return value
         raise DataError(f"The number {value} does not fit Java's long.", suggestion="Pass such numbers as text.")
     if isinstance(value, dict):
-        return {_without_schema(key): _without_schema(each, level + 1) for key, each in value.items()}
+        return {_key_without_schema(key): _without_schema(each, level + 1) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_without_schema(each, level + 1) for each in value]
     if isinstance(value, datetime.datetime):
@@ -254,6 +254,13 @@ def _without_schema(value: Any, level: int = 1) -> Any:
         f"A value without a schema is a {kind.__name__}, which has no form in Java.",
         suggestion="Change it in a transformation before it gets there.",
     )
+
+
+def _key_without_schema(key: Any) -> Any:
+    if type(key) is str:
+        return key
+    tree = _without_schema(key)
+    return tuple(tree) if isinstance(tree, list) else tree
 
 
 def _extension(code: int, data: memoryview) -> Any:

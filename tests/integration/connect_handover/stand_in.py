@@ -12,6 +12,7 @@ import pyspark
 
 from airflow_connect.jvm.java import java_executable
 from tests.devstack.connect_worker import ConnectWorker
+from tests.integration.jvm.hosting import chain_jar
 
 SOURCES = Path(__file__).with_name("s3_stand_in")
 CLASS = "io.confluent.connect.s3.S3SinkConnector"
@@ -19,7 +20,7 @@ _COMPILER = "org.codehaus.commons.compiler.samples.CompilerDemo"
 
 
 class WorkerWithS3(ConnectWorker):
-    """A real worker, with the file connectors and the S3 sink that stands in for Confluent's."""
+    """A real worker, with the file connectors, the S3 sink that stands in for Confluent's, and our parts of chains."""
 
     name = "Kafka Connect 4.3.1 with an S3 sink of the tests"
 
@@ -27,7 +28,7 @@ class WorkerWithS3(ConnectWorker):
         jars = super()._class_path()
         classes = self.data_dir / "classes"
         compile_sink(jars, classes)
-        return [*jars, classes]
+        return [*jars, classes, chain_jar()]
 
 
 def compile_sink(jars: list[Path], classes: Path) -> None:

@@ -22,6 +22,7 @@ from airflow_connect.testing.topics import Topics
 from tests.conftest import MakeTopic, TopicProducer
 from tests.devstack.jars import fetch_jars
 from tests.integration.connect_handover.conftest import HANDOVER_S, Shared
+from tests.integration.jvm.hosting import chain_jar
 from tests.support.copies.java_plugin import plugin_folder
 from tests.support.waiting import wait_until
 
@@ -146,6 +147,58 @@ def test_dead_letters_are_those_of_a_worker(
         of_worker.timestamp(),
     )
     assert headers_of(of_ours) == headers_of(of_worker)
+
+
+def test_java_classes_in_a_python_chain_make_the_dead_letters_of_a_worker(
+    shared_sink: Shared, make_topic: MakeTopic, produce: TopicProducer, tmp_path: Path
+) -> None:
+    letters = [make_topic(), make_topic()]
+    path = plugin_folder(tmp_path / "plugins", "chain-stages", [chain_jar()])
+    shared_sink.ours = {**shared_sink.ours, "plugin.path": str(path)}
+    says = [(b"k", b"a"), (b"k", b"fail-count"), (b"fail-key", b"c"), (b"k", b"fail-p"), (b"k", b"e")]
+    produce(shared_sink.topic, [(0, key, value, 1000, [("h", b"x")]) for key, value in says])
+    shared_sink.config |= {
+        "key.converter": "plugins.ChainStages$Reverses",
+        "key.converter.name": "key",
+        "value.converter": f"{KAFKA}.storage.StringConverter",
+        "transforms": "count,guarded",
+        "transforms.count.type": "plugins.ChainStages$Counts",
+        "transforms.count.name": "count",
+        "transforms.guarded.type": f"{KAFKA}.transforms.InsertHeader",
+        "transforms.guarded.header": "number",
+        "transforms.guarded.value.literal": "7",
+        "transforms.guarded.predicate": "p",
+        "predicates": "p",
+        "predicates.p.type": "plugins.ChainStages$Matches",
+        "predicates.p.name": "p",
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": letters[0],
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }
+    topics = Topics(shared_sink.bootstrap)
+    shared_sink.let_worker_run()
+    wait_until(lambda: len(topics.read(letters[0])) == 3, "the worker's dead letters", HANDOVER_S, every_s=0.1)
+    shared_sink.worker.rest.stop(shared_sink.name)
+    ours = {
+        **shared_sink.config,
+        "name": shared_sink.name,
+        "file": str(tmp_path / "ours.txt"),
+        "errors.deadletterqueue.topic.name": letters[1],
+        "consumer.override.group.id": f"{shared_sink.name}-ours",
+    }
+    report, _ = run_here(RunSpec(ours, shared_sink.ours))
+
+    assert (report.records, report.dead_lettered) == (2, 3), report.error
+    assert (tmp_path / "ours.txt").read_text() == shared_sink.file.read_text() == "a\ne\n"
+    of_worker, of_ours = topics.read(letters[0]), topics.read(letters[1])
+    assert [(m.key(), m.value(), headers_of(m)) for m in of_ours] == [
+        (m.key(), m.value(), headers_of(m)) for m in of_worker
+    ]
+    first_lines = [
+        [dict(m.headers() or [])[LEFT_OUT].splitlines()[:2] for m in found] for found in (of_ours, of_worker)
+    ]
+    assert first_lines[0] == first_lines[1]
 
 
 def headers_of(message: Message) -> list[tuple[str, Any]]:

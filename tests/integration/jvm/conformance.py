@@ -7,6 +7,7 @@ from pathlib import Path
 from airflow_connect.jvm.host_jars import LOCK
 from airflow_connect.jvm.jars.locked_jars import fetch_jars
 from tests.devstack.java_compiler import compiled_jar
+from tests.integration.jvm.hosting import chain_services
 
 SOURCES = Path(__file__).with_name("plugins")
 KINDS = {
@@ -20,10 +21,6 @@ KINDS = {
         "plugins/Measured$Numbers",
         "io/debezium/like/LikeDebezium",
     ),
-    "org.apache.kafka.connect.transforms.Transformation": ("plugins/ChainStages$Counts",),
-    "org.apache.kafka.connect.transforms.predicates.Predicate": ("plugins/ChainStages$Matches",),
-    "org.apache.kafka.connect.storage.Converter": ("plugins/ChainStages$Reverses",),
-    "org.apache.kafka.connect.storage.HeaderConverter": ("plugins/ChainStages$Reverses",),
     "org.apache.kafka.common.config.provider.ConfigProvider": ("plugins/Vault",),
     "org.apache.kafka.connect.sink.SinkConnector": (
         "plugins/Sinks$*",
@@ -43,8 +40,8 @@ def conformance_plugins(folder: Path) -> Path:
 
 
 def _service_files(classes: Path) -> dict[str, str]:
-    """Connectors, by kind; the classes that are nested in them are not."""
-    files = {}
+    """Connectors, by kind, without the classes that are nested in them; parts of chains."""
+    files = chain_services()
     for kind, patterns in KINDS.items():
         names = [
             path.relative_to(classes).with_suffix("").as_posix().replace("/", ".")

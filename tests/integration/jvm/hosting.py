@@ -10,10 +10,34 @@ import pyarrow as pa
 
 from airflow_connect.jvm.frames import Frame, decode
 from airflow_connect.jvm.host import PluginHost
+from airflow_connect.jvm.host_jars import LOCK
+from airflow_connect.jvm.jars.locked_jars import fetch_jars
 from airflow_connect.jvm.wire import Reply
+from tests.devstack.java_compiler import compiled_jar
 
+CHAIN_STAGES = Path(__file__).with_name("plugins") / "ChainStages.java"
+CHAIN_SERVICES = {
+    "org.apache.kafka.connect.transforms.Transformation": ("Counts", "MakesOldDates"),
+    "org.apache.kafka.connect.transforms.predicates.Predicate": ("Matches",),
+    "org.apache.kafka.connect.storage.Converter": ("Reverses",),
+    "org.apache.kafka.connect.storage.HeaderConverter": ("Reverses",),
+}
+"""Classes in it, by kind."""
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 WAIT_MS = 200
+
+
+def chain_services() -> dict[str, str]:
+    """The service files of `ChainStages`."""
+    return {
+        f"META-INF/services/{kind}": "".join(f"plugins.ChainStages${name}\n" for name in names)
+        for kind, names in CHAIN_SERVICES.items()
+    }
+
+
+def chain_jar() -> Path:
+    """A jar of `ChainStages` alone, for a worker."""
+    return compiled_jar([CHAIN_STAGES], fetch_jars(LOCK), lambda _classes: chain_services())
 
 
 def configuration(plugin: str, **keys: str) -> dict[str, str]:

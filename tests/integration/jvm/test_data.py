@@ -175,7 +175,7 @@ def test_times_and_decimals_without_a_schema_keep_their_class(stages, adds_heade
         "at": datetime.datetime(1969, 12, 31, 23, 59, 59, 999000, datetime.UTC),
         "price": Decimal("-12.340"),
         "raw": b"\x00\xff",
-        "nested": [{"k": 1.5, 2: None}],
+        "nested": [{"k": 1.5, 2: None, (1, "a"): 3}],
     }
 
     given = [SinkRecord(topic="t", partition=0, offset=1, value=value)]
@@ -183,6 +183,15 @@ def test_times_and_decimals_without_a_schema_keep_their_class(stages, adds_heade
 
     assert changed.value == value
     assert changed.value["price"].as_tuple() == value["price"].as_tuple()
+
+
+def test_half_of_a_surrogate_pair_fails_its_record(stages, adds_header):
+    records = [SinkRecord(topic="t", partition=0, offset=n, value=text) for n, text in enumerate(["a", "\ud800"])]
+
+    outcome = everything(stages.apply, adds_header, records)
+
+    assert [record.value for record in outcome.results] == ["a"]
+    assert "half of a surrogate pair" in str(outcome.failure)
 
 
 def test_records_of_a_source_keep_their_positions(stages, adds_header):

@@ -17,7 +17,7 @@ from airflow_connect.config.resolved.loading import load_connector_config
 from airflow_connect.config.resolved.sink import ErrorConfig
 from airflow_connect.config.resolved.source import load_source_config
 from airflow_connect.connectors.java.chain import JavaChain
-from airflow_connect.errors import DataError
+from airflow_connect.errors import DataError, JavaPluginError
 from airflow_connect.jvm.discovery.registry import use_plugin_path
 from airflow_connect.jvm.host import PluginHost
 from airflow_connect.jvm.stages import JavaStages
@@ -33,6 +33,7 @@ from tests.support.session.searching import examples, settings
 pytestmark = [pytest.mark.integration, pytest.mark.budget(20)]
 
 COUNTS, MATCHES, REVERSES = (f"plugins.ChainStages${name}" for name in ("Counts", "Matches", "Reverses"))
+OLD_DATES = "plugins.ChainStages$MakesOldDates"
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 WITHOUT_BUSY = ("fail", "drop", "match")
 STAGES = ("s0", "s1", "s2")
@@ -58,6 +59,14 @@ class PythonCounts(Transformation):
         if f"drop-{self._name}" in str(record.value):
             return None
         return record.changed(headers=(*record.headers, Header(f"python-{self._name}", None, self._calls)))
+
+
+class Enlarges(Transformation):
+    """Makes a number that is too large for Java of `big`."""
+
+    def apply(self, record: Any) -> Any:
+        """Without a schema."""
+        return record.changed(value_schema=None, value=1 << 64) if record.value == "big" else record
 
 
 class OfAllExamples(JavaChain):
@@ -181,7 +190,7 @@ def record_by_record(converter: Any, records: Sequence[Any]) -> Iterator[tuple[A
         try:
             yield record, converter.convert(record)
         except ConversionError as error:
-            yield record, Failure.of(error.failure.error, error.failure.stage, error.failure.stage_class)
+            yield record, error.failure
 
 
 @settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -216,3 +225,70 @@ def test_records_of_a_source(java, data):
     assert [record for record, _ in together] == records
     if "busy" not in verbs:
         assert together == came_out(record_by_record(opened(), records))
+
+
+def opened_sink(**config: str) -> RecordConverter:
+    connector = {"name": "c", "connector.class": "FileStreamSink", "topics": "t", "key.converter": STRING}
+    connector |= {"value.converter": STRING, "transforms": "s0", "transforms.s0.type": COUNTS}
+    connector |= {"transforms.s0.name": "s0"} | {key.replace("_", "."): value for key, value in config.items()}
+    return RecordConverter(load_connector_config(connector, {"bootstrap.servers": "x:1"}))
+
+
+def messages(*values: str) -> list[KafkaRecord]:
+    return [KafkaRecord("t", 0, offset, None, value.encode()) for offset, value in enumerate(values)]
+
+
+def calls(pairs: Any) -> list[Any]:
+    """Of `ChainStages$Counts` s0 for each record; how it failed otherwise."""
+    return [str(one.error) if isinstance(one, Failure) else one.headers[-1].value for _, one in pairs]
+
+
+def test_a_temporary_failure_is_repeated_in_its_stage_only(java):
+    given = messages("a", "busy-s0", "c", "fail-s0", "busy-s0", "f")
+
+    once = calls(SinkBatches(opened_sink(), retries()).convert(given))
+    often = calls(SinkBatches(opened_sink(transforms_s0_times="9"), retries()).convert(given[:3]))
+
+    failed = f"{COUNTS} failed with org.apache.kafka.connect.errors.DataException: call 5 of s0."
+    assert once == [1, 3, 4, failed, 7, 8]
+    # 0.3 s, 0.6 s, and what is left of the second.
+    busy = f"{COUNTS} failed with org.apache.kafka.connect.errors.RetriableException: busy 4."
+    assert often == [1, busy, 6]
+
+
+def test_an_error_of_java_ends_the_task_and_names_class_and_task(java):
+    batches = SinkBatches(opened_sink(), retries())
+
+    with pytest.raises(
+        JavaPluginError, match=r"ChainStages\$Counts, task 3 failed .*NoClassDefFoundError: missing/Ins0"
+    ):
+        list(batches.convert(messages("a", "error-s0", "c")))
+
+
+def test_a_value_that_python_cannot_hold_fails_alone_and_passes_no_stage_twice(java):
+    connector = {"transforms": "s0,old,s1", "transforms_old_type": OLD_DATES, "transforms_s1_type": COUNTS}
+    converter = opened_sink(**connector, transforms_s1_name="s1")
+
+    found = calls(SinkBatches(converter, retries()).convert(messages("a", "b", "old", "d", "e")))
+
+    assert [one for one in found if isinstance(one, int)] == [1, 2, 3, 4]
+    assert found[2].startswith("A value from Java has no form in Python")
+
+
+def test_a_value_that_java_cannot_hold_fails_alone(java):
+    converter = opened_sink(transforms="big,s0", transforms_big_type=f"{__name__}:Enlarges")
+
+    found = calls(SinkBatches(converter, retries()).convert(messages("1", "big", "3", "big", "5")))
+
+    assert [one for one in found if isinstance(one, int)] == [1, 2, 3]
+    assert found[1] == found[3]
+    assert "does not fit Java's long" in found[1]
+
+
+def test_the_time_limit_is_that_of_a_call_and_not_of_a_request(java, monkeypatch):
+    monkeypatch.setattr(java.stages, "_timeout_s", 1.0)
+    given = messages(*["quick"] * 100, *["slow-s0"] * 30)
+
+    found = calls(SinkBatches(opened_sink(), retries()).convert(given))
+
+    assert found == list(range(1, 131))

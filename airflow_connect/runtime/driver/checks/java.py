@@ -66,7 +66,7 @@ def plugins_of(connector: Mapping[str, Any], chain: JavaChainConfig | None = Non
     """
     plugin = java_connector(connector)
     of_connector = () if plugin is None else plugin.with_chain(connector)
-    in_chain = () if chain is None else plugins_of_classes(found.name for found in chain.classes)
+    in_chain = () if chain is None else plugins_of_classes(chain.class_names)
     return used_plugins((*of_connector, *in_chain))
 
 

@@ -1,4 +1,4 @@
-"""Chains are Java's or Python's, and never mixed."""
+"""Chains of Java connectors that have Python classes are checked."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import pytest
 from airflow_connect.runtime.driver.entry import validate_connector
 from airflow_connect.runtime.spec import RunSpec
 from tests.integration.connectors.java.conftest import MakeConnector
-from tests.support.copies.java_plugin import JavaConnector, locked_plugin
 
 pytestmark = [pytest.mark.integration, pytest.mark.budget(20)]
-
-PATTERN_RENAME = "com.github.jcustenborder.kafka.connect.transform.common.PatternRename$Value"
 
 
 def errors(spec: RunSpec) -> list[tuple[str, str]]:
@@ -28,20 +25,3 @@ def test_java_connector_with_a_python_converter_is_valid_and_its_keys_are_checke
     assert "no default" in message
 
     assert errors(connector.spec(value_converter_schema_registry_url="http://localhost:1")) == []
-
-
-def test_python_connector_refuses_java_transformations(make_connector: MakeConnector, tmp_path) -> None:
-    worker = make_connector("OddSources$Varied")
-    path = locked_plugin(tmp_path / "plugins", "kafka-connect-transform-common-0.1.0.14")
-    config = {
-        "connector.class": "FileStreamSink",
-        "topics": "t",
-        "file": str(tmp_path / "out"),
-        "transforms": "rename",
-        "transforms.rename.type": PATTERN_RENAME,
-        "transforms.rename.field.pattern": "a",
-        "transforms.rename.field.replacement": "b",
-    }
-    sink = JavaConnector(worker.bootstrap, "python-sink", path, config, worker.worker_config)
-    ((_, message),) = errors(sink.spec())
-    assert f"{PATTERN_RENAME} is a Java class, which only Java connectors can use" in message

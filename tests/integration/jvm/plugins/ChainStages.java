@@ -1,6 +1,10 @@
 package plugins;
 
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Date;
 import java.util.Map;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.connector.ConnectRecord;
@@ -21,12 +25,14 @@ public final class ChainStages {
     private static final ConfigDef NAMED = new ConfigDef()
             .define("name", ConfigDef.Type.STRING, "a", ConfigDef.Importance.HIGH, "Which one it is.")
             .define("times", ConfigDef.Type.INT, 1, ConfigDef.Range.atLeast(0), ConfigDef.Importance.LOW, "Busy calls.")
-            .define("token", ConfigDef.Type.PASSWORD, "", ConfigDef.Importance.LOW, "A secret, printed.");
+            .define("mark", ConfigDef.Type.STRING, "", ConfigDef.Importance.LOW, "A file of the first JVM that halts.")
+            .define("seal", ConfigDef.Type.PASSWORD, "", ConfigDef.Importance.LOW, "A secret, printed.");
 
     /** The state of one of them. */
     private static final class Script {
         private final String name;
         private final int times;
+        private final String mark;
         private int busy;
         private int calls;
 
@@ -34,7 +40,8 @@ public final class ChainStages {
             Map<String, Object> parsed = NAMED.parse(config);
             name = (String) parsed.get("name");
             times = (Integer) parsed.get("times");
-            System.out.println("configured " + name + " " + config.get("token"));
+            mark = (String) parsed.get("mark");
+            System.out.println("configured " + name + " " + config.get("seal"));
         }
 
         /** Fails if the text says so; returns how often it was called. */
@@ -50,18 +57,31 @@ public final class ChainStages {
             if (text.contains("error-" + name)) {
                 throw new NoClassDefFoundError("missing/In" + name);
             }
-            if (text.contains("halt-" + name)) {
+            if (text.contains("halt-" + name) && isFirst()) {
                 Runtime.getRuntime().halt(7);
             }
+            if (text.contains("slow-" + name)) {
+                pause(50);
+            }
             if (text.contains("hang-" + name)) {
-                hang();
+                pause(600_000);
             }
             return calls;
         }
 
-        private static void hang() {
+        /** Whether no JVM has been here: it leaves a file. */
+        private boolean isFirst() {
             try {
-                Thread.sleep(600_000);
+                Files.createFile(Path.of(mark));
+                return true;
+            } catch (IOException error) {
+                return false;
+            }
+        }
+
+        private static void pause(long milliseconds) {
+            try {
+                Thread.sleep(milliseconds);
             } catch (InterruptedException error) {
                 Thread.currentThread().interrupt();
             }
@@ -102,6 +122,29 @@ public final class ChainStages {
                 throw new IllegalStateException("it does not close");
             }
         }
+    }
+
+    /** It makes a date before the year 1 of the text `old`. */
+    public static class MakesOldDates<R extends ConnectRecord<R>> implements Transformation<R> {
+        @Override
+        public void configure(Map<String, ?> config) {}
+
+        @Override
+        public ConfigDef config() {
+            return new ConfigDef();
+        }
+
+        @Override
+        public R apply(R record) {
+            boolean isOld = "old".equals(record.value());
+            return record.newRecord(
+                    record.topic(), record.kafkaPartition(), record.keySchema(), record.key(),
+                    isOld ? null : record.valueSchema(), isOld ? new Date(Long.MIN_VALUE) : record.value(),
+                    record.timestamp(), record.headers());
+        }
+
+        @Override
+        public void close() {}
     }
 
     /** It is true for what says `match-a`, and for each fifth call. */

@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.connect.connector.ConnectRecord;
@@ -39,24 +40,34 @@ final class Stages implements TaskHost {
                 Json.config(request.path("config"))));
     }
 
-    /** Answers with the rows that were dropped, or for which a predicate is true, and what the others have become. */
+    /**
+     * Answers with the rows that were dropped, or for which a predicate is true, and what the others have become. After
+     * {@code budget_ms} it ends with the row that it is at: {@code done} of them have gone through the plugin.
+     */
     Reply run(JsonNode request, byte[] body) throws PluginFailure {
         data.learn(request.path("schemas"));
         StagePlugin plugin = opened.get(request.path("stage").asInt());
         Run run = new Run(plugin, request, new FrameReader(request, body));
-        int row = 0;
+        long started = System.nanoTime();
+        long budget = TimeUnit.MILLISECONDS.toNanos(request.path("budget_ms").asLong());
+        int done = 0;
         RecordFailure failure = null;
-        for (; row < run.frame.rows() && failure == null; row++) {
-            failure = run.step(row);
+        while (done < run.frame.rows() && (done == 0 || System.nanoTime() - started < budget)) {
+            failure = run.step(done);
+            if (failure != null) {
+                break;
+            }
+            done++;
         }
         ObjectNode json = Json.object();
+        json.put("done", done);
         run.out.describe(json);
         json.set("picked", run.picked);
         json.set("schemas", data.takeFresh());
         if (failure != null) {
             Traces traces = new Traces();
             ObjectNode failed = Failures.record(failure, "", traces);
-            failed.put("row", row - 1).put("retriable", Failures.isRetriable(failure.getCause()));
+            failed.put("retriable", Failures.isRetriable(failure.getCause()));
             json.set("failed", Json.array().add(failed));
             json.set("failed_traces", traces.json());
         }
