@@ -401,7 +401,7 @@ def main() -> int:
             for row in rows:
                 runs = _measure(bench, row, asked.repeat, last)
                 results += runs
-                figures.append(_figure(row, _median(runs)))
+                figures += [] if any(run.problem for run in runs) else [_figure(row, _median(runs))]
         finally:
             _write(results)
             if asked.keep:
