@@ -167,6 +167,7 @@ class Tables:
         found = self._look(connection, table)
         if found is not None:
             self._known[table] = found
+            self._compare_identity(table, found)
         return found is None
 
     def columns_for(self, connection: Connection, table: TableId, fields: Sequence[SinkField]) -> FieldColumns:
