@@ -26,7 +26,7 @@ RENAMES = {**SINK, "transforms": "x", "transforms.x.type": "acme.Renames"}
 
 @pytest.fixture
 def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """One with a Java connector and two classes for chains, each with a key that is a secret although its name does not tell."""
+    """One with a Java connector and two classes for chains, whose key is a secret although its name does not tell."""
     forget_java_plugins(monkeypatch)
     monkeypatch.setenv("AIRFLOW_CONNECT_CACHE", str(tmp_path / "cache"))
     found = {"acme/Renames": [TRANSFORMATION], "acme/Reads": [CONVERTER, HEADER_CONVERTER]}
