@@ -15,7 +15,8 @@ from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.kafka.admin import topics as topic_lists
 from airflow_connect.kafka.admin.consumer_group import all_groups
 from airflow_connect.kafka.admin.copied_settings import topic_settings
-from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, admin_client, ask, translate
+from airflow_connect.kafka.clients.asking import ask
+from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, admin_client, translate
 
 GROUPS_AT_ONCE = 50
 """Requests that wait for their coordinators at the same time; each is one OffsetFetch of one group."""

@@ -15,7 +15,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, ask, wait
+from airflow_connect.kafka.clients.asking import ask
+from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, wait
 
 
 class TopicSetting(NamedTuple):

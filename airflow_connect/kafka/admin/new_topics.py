@@ -10,7 +10,8 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import NewTopic, TopicDescription  # type: ignore[attr-defined]
 
 from airflow_connect.errors import ConfigError, ConnectError, UnavailableError
-from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, admin_client, ask, kafka_error, translate
+from airflow_connect.kafka.clients.asking import ask
+from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, admin_client, kafka_error, translate
 from airflow_connect.retrying import Backoff, Retry
 
 VISIBLE_TIMEOUT_S = 30.0

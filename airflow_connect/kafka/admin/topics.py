@@ -15,7 +15,8 @@ from airflow_connect.counting import names
 from airflow_connect.errors import AccessError, ConfigError, ConnectError
 from airflow_connect.java.patterns.compiled import JavaPattern, compile_java_pattern
 from airflow_connect.java.patterns.nodes import PatternError
-from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, ask, translate
+from airflow_connect.kafka.clients.asking import ask
+from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, translate
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
