@@ -41,12 +41,14 @@ class Manifest(JsonDocument):
         after: what the connector keeps after the commit; None: what it has kept before.
         is_earlier: read from a document of an earlier release: `after` is completed with the state (earlier.py).
         notes: sentences for the report of the run that commits it: lost files whose records were given up.
+        said: sentences of the run itself, but those that follow from the configuration: a run that ends before its
+            commit has no report, and the one that commits the manifest tells them.
         counts: sums for the run history (`records`, `filtered`, ...).
         also_commit: offsets of partitions that had nothing to copy but get an offset, such as new or reset ones.
         dead_letters: records that `commit` writes to the dead letter queue, as JSON from the executors.
     """
 
-    LEFT_OUT = frozenset({"for_tasks", "after", "notes", "is_earlier"})
+    LEFT_OUT = frozenset({"for_tasks", "after", "notes", "said", "is_earlier"})
     MAY_LACK = frozenset({"reference_marks"})
 
     connector: str
@@ -63,6 +65,7 @@ class Manifest(JsonDocument):
     for_tasks: Mapping[str, Any] = field(default_factory=dict)
     after: StateAfter | None = None
     notes: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
     is_earlier: bool = field(default=False, compare=False)
 
     @property

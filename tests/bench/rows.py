@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from tests.bench import database_sinks, database_sources, lakes, mirrors, restores, search, sources
+from tests.bench import database_sinks, database_sources, java_plugins, lakes, mirrors, restores, search, sources
 from tests.bench.database_sources import TableRows
 from tests.bench.sources import LogLines
 from tests.bench.topics import SCHEMA, Load
@@ -91,7 +91,8 @@ class Row:
         config: connector keys beyond those that all rows share.
         cold: a driver process of its own, started for this run, instead of a session that has copied before.
         store: where the copy goes: `s3`, `local` (files in a directory), `hdfs`, `postgresql`, `mariadb`, `kafka`
-            from a file or a table, `mirror` from another broker, `restore` from a backup, `iceberg` or `opensearch`.
+            from a file or a table, `mirror` from another broker, `restore` from a backup, `iceberg`, `opensearch`, or
+            `java`: a Java plugin that does next to nothing.
         is_idle: the run is repeated, and the second one, which finds nothing new, is measured.
     """
 
@@ -186,6 +187,7 @@ def all_rows(records: int) -> list[Row]:
         + _database_rows(avro)
         + _mirror_rows(records)
         + [Row(name, about, hours, config, store=restores.STORE) for name, about, config in _RESTORES]
+        + [Row(name, about, hours, config, store=java_plugins.STORE) for name, about, config in _JAVA]
         + [Row("search", "JSON into an index of OpenSearch", Load(10, 24, records), search.CONFIG, store=search.STORE)]
     )
 
@@ -195,6 +197,19 @@ _RESTORES = (
     ("restore-parquet", "values in Parquet back into a topic as JSON, lz4", restores.PARQUET_VALUES),
     ("restore-json", "JSON lines, gzip, back into a topic, lz4", restores.JSON_VALUES),
     ("restore-small", "the same from 9,000 objects in S3", restores.SMALL_OBJECTS),
+)
+_JAVA = (
+    (
+        "java-source",
+        "a Java source that makes texts of 180 bytes, one task, a transaction a second",
+        {"connector.class": java_plugins.SOURCE, **sources.BY_TIME},
+    ),
+    (
+        "java-source-placed",
+        "the same, and each text names its partition",
+        {"connector.class": java_plugins.SOURCE, "placed": "true", **sources.BY_TIME},
+    ),
+    ("java-sink", "a Java sink that counts texts of 200 bytes, one task", {"connector.class": java_plugins.SINK}),
 )
 
 

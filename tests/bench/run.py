@@ -33,7 +33,7 @@ from airflow_connect.documents.run import DONE, EMPTY, RunReport  # noqa: E402
 from airflow_connect.runtime.driver.process import DriverProcess  # noqa: E402
 from airflow_connect.runtime.spec import RunSpec  # noqa: E402
 from tests.bench import database_sinks as databases  # noqa: E402
-from tests.bench import database_sources, lakes, last_release, mirrors, restores, search, sources  # noqa: E402
+from tests.bench import database_sources, java_plugins, lakes, last_release, mirrors, restores, search, sources  # noqa: E402
 from tests.bench.arrivals import BUCKET, Arrived, check_arrivals, check_files, check_hdfs, remove, remove_hdfs  # noqa: E402
 from tests.bench.database_sources import TableRows  # noqa: E402
 from tests.bench.last_release import Figure  # noqa: E402
@@ -90,8 +90,9 @@ class Bench:
         self._databases = databases.Databases(stack, folder)
         self._mirrors = mirrors.Mirrors(stack, folder, self.kafka)
         self._restores = restores.Restores(folder / "backups", self.kafka, self.s3)
+        self._java = java_plugins.JavaPlugins(stack, folder, self.kafka)
         self._copies: dict[str, Any] = {mirrors.STORE: self._mirrors, restores.STORE: self._restores}
-        self._copies[lakes.STORE] = lakes.Lakes(folder, self.kafka, self.s3)
+        self._copies |= {lakes.STORE: lakes.Lakes(folder, self.kafka, self.s3), java_plugins.STORE: self._java}
         self._search = search.SearchServer(stack, folder)
 
     def measure(self, row: Row) -> Measured:
@@ -139,18 +140,17 @@ class Bench:
         if row.store == search.STORE and isinstance(row.load, Load):
             say = Progress("writing the documents for the peers", row.load.records)
             return self._search.say_peers(row.load, ours.copy_records_per_s, say)
-        if row.store not in (mirrors.STORE, lakes.STORE):
+        if row.store not in (mirrors.STORE, lakes.STORE, java_plugins.STORE):
             return ""
-        problem: str = self._copies[row.store].say_peer(row.load, ours.cpu_s_per_million, ours.copy_records_per_s)
-        return problem
+        rate = ours.records_per_s if row.store == java_plugins.STORE else ours.copy_records_per_s
+        return str(self._copies[row.store].say_peer(row.load, ours.cpu_s_per_million, rate))
 
     def _arrived(self, row: Row, prefix: str) -> Arrived:
         """Count what a run has written, and remove it."""
         if row.store == "kafka":
             topic = f"{row.name}-{prefix}"
-            numbers = sources.line_numbers
-            if isinstance(row.load, TableRows):
-                numbers = database_sources.numbers_of(row.config)
+            is_table = isinstance(row.load, TableRows)
+            numbers = database_sources.numbers_of(row.config) if is_table else sources.line_numbers
             records = 0 if row.is_idle else row.load.records
             size, problem = sources.check_topic(self.kafka.bootstrap, topic, records, numbers)
             delete_topic(self.kafka.bootstrap, topic)
@@ -192,7 +192,7 @@ class Bench:
         """CPU time of the servers that hold the files; Kafka's has a column of its own."""
         if isinstance(row.load, TableRows):
             return self._databases.cpu_s("postgresql")
-        if row.store in ("kafka", restores.STORE):
+        if row.store in ("kafka", restores.STORE, java_plugins.STORE):
             return 0.0
         if row.store == mirrors.STORE:
             return self._mirrors.cpu_s()
@@ -210,7 +210,7 @@ class Bench:
         A session that has only rows of databases copies no files: what workers import for those would count for them.
         """
         load = Load(2, 2, 20_000)
-        elsewhere = ("kafka", lakes.STORE, mirrors.STORE, restores.STORE, search.STORE, *databases.STORES)
+        elsewhere = ("kafka", *self._copies, search.STORE, *databases.STORES)
         for store in elsewhere:
             if any(row.store == store for row in rows):
                 problem = self.measure(next(row for row in all_rows(load.records) if row.store == store)).problem
@@ -265,8 +265,7 @@ class Bench:
                 cwd=REPOSITORY,
             )
             self._stack.callback(self._stop_warm)
-        process = self._warm
-        started = time.monotonic()
+        process, started = self._warm, time.monotonic()
         with TreeSampler(process.pid) as sampler:
             assert process.stdin is not None and process.stdout is not None
             process.stdin.write(json.dumps({"connector": connector, "worker": self._worker()}) + "\n")
@@ -303,6 +302,7 @@ class Bench:
             "key.converter": "org.apache.kafka.connect.storage.StringConverter",
             "value.converter": "org.apache.kafka.connect.json.JsonConverter",
             **{f"{topic}.storage.replication.factor": "1" for topic in ("runs", "offset", "config")},
+            **self._java.worker(),
             "spark.master": MASTER,
         }
 
@@ -401,7 +401,7 @@ def main() -> int:
             for row in rows:
                 runs = _measure(bench, row, asked.repeat, last)
                 results += runs
-                figures.append(_figure(row, _median(runs)))
+                figures += [] if any(run.problem for run in runs) else [_figure(row, _median(runs))]
         finally:
             _write(results)
             if asked.keep:

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -28,9 +28,9 @@ from tests.support.waiting import wait_until
 log = logging.getLogger(__name__)
 
 MODULE = "tests.crash.java_run"
-RUN_S = 90.0
+RUN_S = 150.0
 """A run that takes longer has hung."""
-MOMENT_S = 2.0
+MOMENT_S = 1.5
 FREEZE_S = 2.5
 LARGE_EVERY = 4
 FILES = 5
@@ -50,6 +50,10 @@ CODES = {
     TASK_JVM: ("java.jvm_gone",),
 }
 """What else than a finished run may come of killing it."""
+JVMS = (CONNECTOR_JVM, TASK_JVM)
+BLOCKED = "java.blocked"
+BLOCKED_MS = 2000
+"""How long a JVM may be silent in a run whose JVM stays frozen."""
 
 
 class _Process(NamedTuple):
@@ -220,17 +224,19 @@ class JavaRound:
     def _check(self) -> None:
         raise NotImplementedError
 
-    def _start(self) -> JavaVictim:
-        victim = JavaVictim(self.connector.spec(**self._overrides()))
+    def _start(self, more: Mapping[str, str] | None = None) -> JavaVictim:
+        victim = JavaVictim(self.connector.spec(**self._overrides(), **(more or {})))
         self.victims.append(victim)
         return victim
 
     def _strike(self) -> None:
         what = self.chance.choice([*CODES])
         kills = self.chance.random() < 0.7
+        stays = not kills and what in JVMS and self.chance.random() < 0.5
         moment, frozen_s = self.chance.uniform(0, MOMENT_S), self.chance.uniform(0.1, FREEZE_S)
-        self.events.append(f"{'kill' if kills else 'freeze'} {what} after {moment:.3f} s")
-        victim = self._start()
+        how = "kill" if kills else "freeze for good" if stays else f"freeze for {frozen_s:.3f} s"
+        self.events.append(f"{how}: {what} after {moment:.3f} s")
+        victim = self._start({"airflow_java_block_timeout_ms": str(BLOCKED_MS)} if stays else {})
         pids: list[int] = []
         wait_until(lambda: bool(victim.pids(what)) or victim.end_within(0), what, RUN_S)
         if not victim.end_within(moment):
@@ -238,11 +244,12 @@ class JavaRound:
             pids = pids if what in (ALL, PYTHON) else pids[-1:]
             victim.lost_jvms = kills and what == ALL
             _send(pids, signal.SIGKILL if kills else signal.SIGSTOP)
-            if not kills:
+            if not kills and not stays:
                 victim.end_within(frozen_s)
                 _send(pids, signal.SIGCONT)
         self.events[-1] += f" ({len(pids)})"
-        self._accept(victim, killed=kills and what in (ALL, PYTHON, DRIVER), codes=CODES[what] if kills else ())
+        codes = (BLOCKED,) if stays else CODES[what] if kills else ()
+        self._accept(victim, killed=kills and what in (ALL, PYTHON, DRIVER), codes=codes)
 
     def _accept(self, victim: JavaVictim, killed: bool = False, codes: Sequence[str] = ()) -> RunReport | None:
         """What may come of a run, and nothing may be left of it."""
@@ -368,6 +375,3 @@ class JavaSinkRound(JavaRound):
         found = {path.name: path.read_text() for path in self.folder.iterdir()}
         wrong = {key for key in {*found, *self.wanted} if found.get(key) != self.wanted.get(key)}
         assert not wrong, f"{self.story}: {[(key, found.get(key), self.wanted.get(key)) for key in sorted(wrong)[:5]]}"
-
-
-MakeRound = Callable[[int], JavaRound]

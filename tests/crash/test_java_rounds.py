@@ -1,7 +1,8 @@
 """Java connectors whose drivers, tasks and JVMs are killed and frozen at random moments: nothing is lost or doubled.
 
-One round of a source and one of a sink, 1,000 of each with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them.
-The seeds change every day of the soak; AIRFLOW_CONNECT_SEED repeats the rounds of a failure.
+One round of a source and one of a sink, 200 of each with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them if
+that is more than four and less than 200. The seeds change every day of the soak; AIRFLOW_CONNECT_SEED repeats the
+rounds of a failure.
 """
 
 import os
@@ -22,8 +23,8 @@ pytestmark = [pytest.mark.crash, pytest.mark.integration, pytest.mark.budget(40)
 FIRST_SEED = int(os.environ.get("AIRFLOW_CONNECT_SEED") or 20261127 + 1000 * (seed_day().toordinal() % 10_000))
 AT_ONCE = 2
 """Each round starts two JVMs for each run, one after the other."""
-# A round takes ten seconds: a short session has one of each kind.
-ROUNDS = KILL_ROUNDS if KILL_ROUNDS > 4 else 1
+# A round takes ten seconds: a short session has one of each kind, a soak as many as of workers.
+ROUNDS = min(KILL_ROUNDS, 200) if KILL_ROUNDS > 4 else 1
 
 
 @pytest.fixture

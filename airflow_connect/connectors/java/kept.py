@@ -102,8 +102,8 @@ def frame_of_columns(batch: RecordColumns) -> Frame:
     import pyarrow as pa
 
     messages: Any = batch.value.values
-    rows = len(messages)
-    return _frame(messages, [batch.original_topic], pa.array([0] * rows, pa.int32()), batch.timestamp_type)
+    first: Any = pa.scalar(0, pa.int32())
+    return _frame(messages, [batch.original_topic], pa.repeat(first, len(messages)), batch.timestamp_type)
 
 
 def frame_of_records(records: Sequence[SinkRecord]) -> Frame:

@@ -12,10 +12,10 @@ from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]
 
 from airflow_connect.counting import names
-from airflow_connect.errors import AccessError, ConfigError
+from airflow_connect.errors import AccessError, ConfigError, ConnectError
 from airflow_connect.java.patterns.compiled import JavaPattern, compile_java_pattern
 from airflow_connect.java.patterns.nodes import PatternError
-from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, ask, translate, wait
+from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, ask, translate
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
@@ -84,14 +84,13 @@ def deleted_topics(admin: Admin, wanted: Sequence[str]) -> frozenset[str]:
     Raises:
         ConnectError: Kafka did not answer.
     """
-    found: set[str] = set()
-    for name, future in (_described(wanted, admin, API_TIMEOUT_S) if wanted else {}).items():
-        try:
-            wait(future, f"describing topic {name}")
-        except AccessError as error:
-            if error.code == "kafka.no_topic":
-                found.add(name)
-    return frozenset(found)
+    refused: dict[str, ConnectError] = {}
+    if wanted:
+        ask(admin, partial(_described, wanted), "describing topic", refused)
+    for error in refused.values():
+        if not isinstance(error, AccessError):
+            raise error
+    return frozenset(name for name, error in refused.items() if error.code == "kafka.no_topic")
 
 
 def matching_topics(existing: Iterable[str], regex: str) -> list[str]:

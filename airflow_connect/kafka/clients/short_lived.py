@@ -31,7 +31,9 @@ from airflow_connect.retrying import Backoff, Retry
 API_TIMEOUT_S = 60.0
 """Timeout of one request to a cluster that has answered before."""
 ANSWER_TIMEOUT_S = 10.0
-"""Timeout of one try of a request that only reads: librdkafka leaves it with a broker that has died."""
+"""Longest timeout of one try of a request that only reads: librdkafka leaves it with a broker that has died."""
+FIRST_ANSWER_TIMEOUT_S = 2.0
+"""That of the first try; the others have twice as long each. A dead broker stays in the metadata for 9 s."""
 BOOTSTRAP_TIMEOUT_S = 12.0
 """Timeout of the first contact: a typing error in bootstrap.servers should not take a minute."""
 
@@ -331,24 +333,30 @@ def is_unanswered(error: ConnectError) -> bool:
 
 
 def ask(
-    admin: Admin, request: Callable[[Admin, float], Mapping[str, Future[_Result]]], doing: str
+    admin: Admin,
+    request: Callable[[Admin, float], Mapping[str, Future[_Result]]],
+    doing: str,
+    refused: dict[str, ConnectError] | None = None,
 ) -> dict[str, _Result]:
-    """Results of a request that only reads, by name; sent again after `ANSWER_TIMEOUT_S` without an answer.
+    """Results of a request that only reads, by name; sent again after a while without an answer.
 
     Args:
         admin: the client of the first try. Later tries have a new one: librdkafka may keep on choosing a dead broker.
         request: sends the request through a client, with a timeout in seconds.
         doing: the activity, to which the name is added: "describing topic".
+        refused: gets the answers that are errors, by name; None: the first of them is raised.
 
     Raises:
         ConnectError: the first failure.
         UnavailableError: no answer within `API_TIMEOUT_S`.
     """
     tries = Retry(Backoff(0), within_s=API_TIMEOUT_S)
+    answer_s = FIRST_ANSWER_TIMEOUT_S
     while True:
-        futures = request(admin, ANSWER_TIMEOUT_S)
+        answer_s = min(answer_s, ANSWER_TIMEOUT_S)
+        futures = request(admin, answer_s)
         try:
-            return {name: wait(future, f"{doing} {name}", ANSWER_TIMEOUT_S + 1) for name, future in futures.items()}
+            return _answers(futures, doing, answer_s + 1, refused)
         except UnavailableError as error:
             if not is_unanswered(error):
                 raise
@@ -356,6 +364,21 @@ def ask(
                 what = f"{doing} {names(list(futures))}"
                 raise UnavailableError(f"Kafka did not answer within {API_TIMEOUT_S:.0f} s while {what}.") from error
         admin = admin_client(admin.settings)
+        answer_s *= 2
+
+
+def _answers(
+    futures: Mapping[str, Future[_Result]], doing: str, timeout_s: float, refused: dict[str, ConnectError] | None
+) -> dict[str, _Result]:
+    found: dict[str, _Result] = {}
+    for name, future in futures.items():
+        try:
+            found[name] = wait(future, f"{doing} {name}", timeout_s)
+        except ConnectError as error:
+            if refused is None or is_unanswered(error):
+                raise
+            refused[name] = error
+    return found
 
 
 def _codes(*names: str) -> frozenset[int]:

@@ -167,6 +167,7 @@ class Tables:
         found = self._look(connection, table)
         if found is not None:
             self._known[table] = found
+            self._compare_identity(table, found)
         return found is None
 
     def columns_for(self, connection: Connection, table: TableId, fields: Sequence[SinkField]) -> FieldColumns:
@@ -227,12 +228,10 @@ class Tables:
         return {str(table): found.identity for table, found in self._known.items() if found.identity}
 
     def _compare_identity(self, table: TableId, known: TableColumns) -> None:
-        before, name = self.identified.get(str(table), known.identity), str(table)
-        self.identified = {**self.identified, name: known.identity}
-        # An ALTER TABLE of this connector, by another task or by a run that has died, gives it another time, too.
-        is_evolved = name in self.committed and set(self.committed[name]) != known.names
-        if before != known.identity and not (is_evolved and self._database.dialect.name == "mysql"):
+        name = str(table)
+        if self.identified.get(name, known.identity) != known.identity:
             self.replaced[table] = known.identity
+        self.identified = {**self.identified, name: known.identity}
 
     def _name_late(self, table: TableId, known: TableColumns) -> None:
         """Columns of a run that has died after it had added them: no report says so."""

@@ -36,6 +36,7 @@ from airflow_connect.connectors.jdbc.source.offsets.positions import (
 from airflow_connect.connectors.jdbc.source.offsets.ranges import AFTER, BY, Load, Reconciled, check_range_offset
 from airflow_connect.connectors.jdbc.source.offsets.start import check_mode, start_position
 from airflow_connect.connectors.jdbc.source.read.changed import RANGES, ranges_of, ranges_partition
+from airflow_connect.connectors.jdbc.source.read.criteria import number_column
 from airflow_connect.connectors.jdbc.source.read.gaps import GAPS, gaps_of, gaps_partition, note_late
 from airflow_connect.connectors.jdbc.source.read.origin import Origin
 from airflow_connect.connectors.jdbc.source.read.reading import Reading
@@ -425,12 +426,14 @@ class JdbcSourceConnector(SourceConnector):
         if self._typed.mode != names.INCREMENTING or item.table is None:
             return
         gaps = gaps_of(self.context.offset_reader.offset(gaps_partition(item.partition)), item.name)
-        chosen = self._typed.incrementing_column(item.table.full_name)
-        if gaps is None or (position.incrementing or 0) < gaps.upto or chosen not in ("", gaps.column):
+        if gaps is None or not gaps.ranges or (position.incrementing or 0) < gaps.upto:
+            return
+        source = reading.source(item.table)
+        if number_column(reading.criteria(source)) != gaps.column:  # It was renamed, or is another one.
             return
         told = self.context.kept.get(LATE, {}).get(item.table.full_name, ())
         is_told = self._origin is not None and self._origin.has_named(item.table)
-        found = note_late(reading, reading.source(item.table), gaps, None if is_told else told)
+        found = note_late(reading, source, gaps, None if is_told else told)
         if found:
             self._late = {**self._late, item.table.full_name: found}
 

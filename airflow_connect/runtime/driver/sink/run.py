@@ -52,6 +52,7 @@ from airflow_connect.runtime.driver.sink.run_documents import (
     beginning,
     planned_run,
     published_run,
+    said_by,
 )
 from airflow_connect.runtime.driver.sink.run_state import SinkRunState
 from airflow_connect.runtime.driver.sink.set_back import earlier_offsets, facts_of, naming, set_back
@@ -164,7 +165,10 @@ class SinkRun(RunInProgress):
         kept_after = after if documents.changes(after) else None
         counts = {**manifest.counts, **after.counts}
         files, for_tasks = self._config.sink.prepare(manifest.files), documents.state.for_tasks
-        return replace(manifest, files=files, counts=counts, for_tasks=for_tasks, after=kept_after)
+        constant = {*self._config.sink_notes, *self._config.delivery_notes}
+        notes = (*plan.notes, *after.notes, *of_tasks(r.notes for r in reports))
+        said = tuple(note for note in notes if note not in constant)
+        return replace(manifest, files=files, counts=counts, for_tasks=for_tasks, after=kept_after, said=said)
 
     # --- recover -------------------------------------------------------------------------------------------------
 
@@ -206,12 +210,12 @@ class SinkRun(RunInProgress):
             self._warn(note)
         notes = (*notes, *found)
         own = self._announcing(replace(state, complete=(), tables=()), manifest)
-        report = self._report(DONE, own, manifest, notes=notes)
+        report = self._report(DONE, own, manifest, notes=(*manifest.said, *notes))
         report = replace(report, run_id=manifest.run_id)
         state = self._announcing(state, manifest)
         commits.commit(manifest, kafka.journal, letters.records, report.to_json(), state.connector, gone)
         after = replace(commits.state_after(manifest, state.connector), at_ms=now_ms())
-        notes = (*state.notes, *manifest.notes, *replaced)
+        notes = (*state.notes, *said_by(manifest), *manifest.notes, *replaced)
         return replace(state, connector=after, recovered=manifest, notes=notes)
 
     def _give_up(self, kafka: SinkSession, state: SinkRunState, why: str) -> SinkRunState:

@@ -75,6 +75,11 @@ def planned_run(state: ConnectorState, plan: Plan, positions: Positions) -> Plan
     )
 
 
+def said_by(manifest: Manifest) -> tuple[str, ...]:
+    """What a run that ended before its commit has found, for the report of the run that commits its manifest."""
+    return tuple(f"Of run {manifest.run_id}, which ended before its commit: {note}" for note in manifest.said)
+
+
 def published_run(manifest: Manifest, kept_before: Mapping[str, Any]) -> PublishedRun:
     """What the connector is told about the files of a manifest once they are visible.
 

@@ -61,7 +61,7 @@ def test_record_that_python_cannot_hold_fails_the_run_or_is_counted(typed: JavaC
     report = typed.try_run(bad="true", **json_converters(PYTHON))
     assert report.error is not None
     assert "half of a character" in report.error["message"]
-    assert "TypedSource" in report.error["message"]
+    assert "typed" in report.error["message"]
 
     tolerant = typed.run(bad="true", errors_tolerance="all", **json_converters(PYTHON))
     assert tolerant.source is not None

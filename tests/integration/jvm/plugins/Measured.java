@@ -20,7 +20,10 @@ import org.apache.kafka.connect.source.SourceRecord;
 public final class Measured {
     private Measured() {}
 
-    /** `rows` texts of `bytes` bytes that begin with their number, in polls of `batch` records, for the topic `topic`. */
+    /**
+     * `rows` texts of `bytes` bytes that begin with their number, in polls of `batch` records, for the topic `topic`. Each
+     * names the partition 0 if `placed` is true.
+     */
     public static final class Numbers extends BaseSource {
         @Override
         public Class<? extends Task> taskClass() {
@@ -37,6 +40,7 @@ public final class Measured {
             private static final Map<String, Object> PARTITION = Map.of("file", "x");
             private String topic;
             private String filling;
+            private Integer partition;
             private int batch;
             private long next;
             private long rows;
@@ -44,6 +48,7 @@ public final class Measured {
             @Override
             public void start(Map<String, String> values) {
                 topic = values.get("topic");
+                partition = Boolean.parseBoolean(values.get("placed")) ? 0 : null;
                 rows = Long.parseLong(values.get("rows"));
                 batch = Integer.parseInt(values.get("batch"));
                 filling = "x".repeat(Integer.parseInt(values.get("bytes")) - Long.toString(FIRST).length());
@@ -61,7 +66,7 @@ public final class Measured {
                 while (records.size() < batch && next < rows) {
                     String value = (FIRST + next) + filling;
                     next++;
-                    records.add(new SourceRecord(PARTITION, Map.of("next", next), topic, 0, null, null,
+                    records.add(new SourceRecord(PARTITION, Map.of("next", next), topic, partition, null, null,
                             Schema.STRING_SCHEMA, value));
                 }
                 return records;

@@ -129,8 +129,6 @@ def note_late(reading: Reading, source: Source, gaps: Gaps, told: Collection[int
         gaps: of it.
         told: numbers that an earlier report has named; None: this one names all rows up to the offset.
     """
-    if not gaps.ranges:
-        return []
     found = [int(row[0]) for row in reading.execute(source.numbers_in(gaps.column, gaps.ranges, MOST_FOUND))]
     late = [] if told is None else [number for number in found if number not in told]
     if late:

@@ -64,3 +64,29 @@ def test_table_that_runs_have_created_or_changed_themselves_is_the_same(sink: Jd
         produce(sink.topic, [(0, None, json.dumps({"n": n, **more}))])
         report = sink.run(**config)
         assert [note for note in report.notes if "is not the one" in note] == []
+
+
+def test_table_that_was_made_again_without_a_column_is_named(sink: JdbcSink, produce) -> None:
+    """An ALTER TABLE of a task of this connector is not the reason."""
+    for n in (1, 2):
+        produce(sink.topic, [(0, None, json.dumps({"n": n, "more": n}))])
+        sink.run(auto_evolve="true", fields_whitelist="n,more")
+    made_again(sink)
+    produce(sink.topic, [(0, None, json.dumps({"n": 3}))])
+    notes = sink.run(auto_evolve="true", fields_whitelist="n,more").notes
+    assert len([note for note in notes if "is not the one that the last run has written" in note]) == 1
+
+
+def test_table_that_was_made_again_is_named_if_the_run_begins_with_a_deletion(sink: JdbcSink, produce) -> None:
+    config = {
+        "auto_create": "true", "insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "k",
+        "delete_enabled": "true",
+    }  # fmt: skip
+    sink.target.execute(f"DROP TABLE {sink.table}")
+    produce(sink.topic, [(0, "a", json.dumps({"n": 1}))])
+    sink.run(**config)
+    made_again(sink)
+    sink.target.execute(f"ALTER TABLE {sink.table} ADD COLUMN k VARCHAR(20) NOT NULL PRIMARY KEY")
+    produce(sink.topic, [(0, "a", None), (0, "b", json.dumps({"n": 2}))])
+    notes = sink.run(**config).notes
+    assert len([note for note in notes if "is not the one that the last run has written" in note]) == 1

@@ -127,6 +127,21 @@ def test_each_late_row_of_many_histories_is_named_once(
     assert set(named) == there - copied
 
 
+def test_column_may_be_written_in_another_case_or_renamed(mariadb_database: Database) -> None:
+    mariadb_database.execute("CREATE TABLE orders (id bigint AUTO_INCREMENT NOT NULL PRIMARY KEY, v integer)")
+    for name in ("ID", ""):
+        runs = copies(mariadb_database, True, incrementing_column_name=name)
+        insert(mariadb_database, 1, 3)
+        runs.run()
+        insert(mariadb_database, 2)
+        assert len(late(runs.run())) == 1
+        mariadb_database.execute("DELETE FROM orders")
+    insert(mariadb_database, 4)
+    mariadb_database.execute("ALTER TABLE orders RENAME COLUMN id TO number")
+    run = runs.run()
+    assert run.ids("number") == [4] and late(run) == []
+
+
 def test_other_column_other_mode_and_damaged_gaps(database: Database) -> None:
     runs = copies(database, False)
     insert(database, 1, 3)
