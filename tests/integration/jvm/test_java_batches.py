@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -88,11 +89,11 @@ def java(plugin_path) -> Iterator[OfAllExamples]:
 
 
 def retries() -> Retries:
-    """A second of retries, which passes only in pauses."""
+    """A second of retries, which passes only in pauses, in steps that floats add exactly."""
     now = [0.0]
 
     def pause(seconds: float) -> None:
-        now[0] += seconds
+        now[0] += math.ceil(seconds * 1024) / 1024
 
     errors = ErrorConfig(True, 1000, 60_000, False, False)
     return Retries(errors, Timing(lambda: now[0], pause, lambda low, high: high))
