@@ -31,11 +31,24 @@ POSTGRESQL_LOCK = "debezium-postgres-3.6.3"
 MARIADB_LOCK = "debezium-mariadb-3.5.0"
 BINLOG = ("--log-bin=binlog", "--server-id=7", "--binlog-format=ROW", "--binlog-row-image=FULL")
 STRING = "org.apache.kafka.connect.storage.StringConverter"
+PYTHON_STRING = "airflow_connect.converters.string_converter:StringConverter"
+"""The same, but no name that Java knows: Python runs the chain then."""
 MakeConnector = Callable[..., JavaConnector]
 
 
+@pytest.fixture(params=[STRING, PYTHON_STRING] if IS_SOAK else [STRING], ids=lambda name: name.partition(".")[0])
+def text_converter(request: pytest.FixtureRequest) -> str:
+    """The converter of connectors: what a run copies does not depend on which side runs its chain."""
+    return str(request.param)
+
+
+def in_java(connector: JavaConnector) -> bool:
+    """Whether Java runs the chain: its exceptions are Java's then."""
+    return connector.worker_config["value.converter"] == STRING
+
+
 @pytest.fixture
-def make_connector(kafka: KafkaBroker, plugin_path: Path, unique_name: str) -> MakeConnector:
+def make_connector(kafka: KafkaBroker, plugin_path: Path, unique_name: str, text_converter: str) -> MakeConnector:
     """A connector: `make_connector("OddSources$Marks", **keys)`; `_` in a key stands for `.`."""
 
     def make(plugin: str, **keys: str) -> JavaConnector:
@@ -45,7 +58,7 @@ def make_connector(kafka: KafkaBroker, plugin_path: Path, unique_name: str) -> M
             "airflow.java.idle.ms": "100",
         }
         config |= {key.replace("_", "."): value for key, value in keys.items()}
-        worker = {"key.converter": STRING, "value.converter": STRING}
+        worker = {"key.converter": text_converter, "value.converter": text_converter}
         return JavaConnector(kafka.bootstrap, f"java-{unique_name}", plugin_path, config, worker)
 
     return make

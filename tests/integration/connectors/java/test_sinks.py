@@ -11,7 +11,7 @@ import pytest
 from airflow_connect.runtime import crash_points
 from airflow_connect.testing.topics import Topics
 from tests.conftest import MakeTopic, TopicProducer
-from tests.integration.connectors.java.conftest import MakeConnector
+from tests.integration.connectors.java.conftest import MakeConnector, in_java
 from tests.support.copies.java_plugin import JavaConnector
 
 pytestmark = [pytest.mark.integration, pytest.mark.budget(20)]
@@ -102,7 +102,8 @@ def test_dropped_and_failed_records_are_counted_and_letters_have_their_bytes(
     headers: dict[str, Any] = dict(letter.headers() or [])
     assert (letter.key(), letter.value()) == (b"b", b"no")
     assert headers["__connect.errors.stage"] == b"TRANSFORMATION"
-    assert headers["__connect.errors.exception.class.name"] == b"org.apache.kafka.connect.errors.DataException"
+    java, python = b"org.apache.kafka.connect.errors.DataException", b"airflow_connect.errors.DataError"
+    assert headers["__connect.errors.exception.class.name"] == (java if in_java(sink) else python)
     assert len(written(tmp_path / "out")) == 3
 
 
@@ -111,7 +112,7 @@ def test_record_that_fails_ends_the_run_and_is_named(sink: JavaConnector, produc
     sink.config |= CAST
     report = sink.try_run()
     assert report.error is not None
-    assert report.error["code"] == "java.record"
+    assert report.error["code"] == ("java.record" if in_java(sink) else "data.invalid")
     assert f"The record at {topic_of(sink)}-0@1 failed in TRANSFORMATION" in report.error["message"]
 
 
