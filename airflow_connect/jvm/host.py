@@ -335,12 +335,17 @@ def _flags(heap_mb: int, is_driver: bool, options: Sequence[str]) -> list[str]:
 
 
 def _not_started(process: HostProcess, java: Java) -> ConnectError:
+    is_running = not process.has_ended()
     code = process.end(0)
-    lines = process.last_lines()
-    return JvmGoneError(
-        f"The JVM for Java plugins did not start ({java.home}, exit code {code}). {_quoted(lines)}",
-        suggestion="Check airflow.java.options and the memory of the machine.",
-    )
+    said = _quoted(process.last_lines())
+    suggestion = "Check airflow.java.options and the memory of the machine."
+    if is_running:
+        text = (
+            f"The JVM for Java plugins ({java.home}) did not start within {START_TIMEOUT_S:g} s, and was ended. {said}"
+        )
+        return JavaBlockedError(text, suggestion=suggestion)
+    text = f"The JVM for Java plugins did not start ({java.home}, exit code {code}). {said}"
+    return JvmGoneError(text, suggestion=suggestion)
 
 
 def _late_report(errant: list[Any]) -> str:

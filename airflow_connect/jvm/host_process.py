@@ -81,7 +81,7 @@ class HostProcess:
         deadline = time.monotonic() + timeout_s
         self._server.settimeout(0.05)
         try:
-            while not self._has_ended() and time.monotonic() < deadline:
+            while not self.has_ended() and time.monotonic() < deadline:
                 with contextlib.suppress(TimeoutError):
                     return self._server.accept()[0]
             return None
@@ -112,7 +112,7 @@ class HostProcess:
         """
         if self._process.returncode is None:
             deadline = time.monotonic() + timeout_s
-            while not self._has_ended() and time.monotonic() < deadline:
+            while not self.has_ended() and time.monotonic() < deadline:
                 time.sleep(_POLL_S)
             with contextlib.suppress(ProcessLookupError):
                 # The JVM is not reaped yet: the number of its group cannot belong to others.
@@ -133,7 +133,7 @@ class HostProcess:
                 return found[1].strip()
         return ""
 
-    def _has_ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether the JVM has ended. It is not reaped, so that its children can still be found by its number."""
         if self._process.returncode is not None:
             return True

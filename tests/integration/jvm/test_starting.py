@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.errors import AccessError, ConfigError, JavaVersionError, JvmGoneError
+from airflow_connect.errors import AccessError, ConfigError, JavaBlockedError, JavaVersionError, JvmGoneError
 from airflow_connect.jvm import host as host_module
 from airflow_connect.jvm.cache import cache_dir
 from airflow_connect.jvm.host import PluginHost
@@ -49,6 +49,14 @@ def test_option_that_java_does_not_know_is_told(temporary_folder):
     with pytest.raises(JvmGoneError, match="NoSuchFlag") as failed:
         PluginHost.start([], options=["-XX:+NoSuchFlag"])
     assert "airflow.java.options" in failed.value.suggestion
+    assert list(temporary_folder.iterdir()) == []
+
+
+def test_jvm_that_does_not_start_in_time_is_ended_and_told(temporary_folder, monkeypatch):
+    monkeypatch.setattr(host_module, "START_TIMEOUT_S", 0.01)
+    with pytest.raises(JavaBlockedError, match=r"did not start within 0\.01 s, and was ended") as failed:
+        PluginHost.start([])
+    assert (failed.value.code, failed.value.retriable) == ("java.blocked", True)
     assert list(temporary_folder.iterdir()) == []
 
 
