@@ -20,7 +20,8 @@ from tests.support.session.searching import KILL_ROUNDS, seed_day
 
 pytestmark = [pytest.mark.crash, pytest.mark.integration, pytest.mark.budget(40)]
 
-FIRST_SEED = int(os.environ.get("AIRFLOW_CONNECT_SEED") or 20261127 + 1000 * (seed_day().toordinal() % 10_000))
+# The first round kills a task between large polls of a source, and the Python processes of a sink, once each.
+FIRST_SEED = int(os.environ.get("AIRFLOW_CONNECT_SEED") or 20261136 + 1000 * (seed_day().toordinal() % 10_000))
 AT_ONCE = 2
 """Each round starts two JVMs for each run, one after the other."""
 # A round takes ten seconds: a short session has one of each kind, a soak as many as of workers.
