@@ -69,8 +69,3 @@ def test_clients_with_a_broken_setting_fail_as_configuration() -> None:
 def test_wait_for_an_answer_that_never_comes_is_bounded() -> None:
     with pytest.raises(UnavailableError, match="while listing"):
         clients.wait(Future(), "listing", timeout_s=0.01)
-
-
-def test_names_of_many_values_are_cut() -> None:
-    assert clients.names(range(7), limit=3) == "0, 1, 2 and 4 more"
-    assert clients.names(["a"]) == "a"
