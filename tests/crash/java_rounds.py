@@ -82,7 +82,7 @@ class JavaVictim:
     """One run, with a folder for what its JVMs keep on the disk.
 
     Attributes:
-        lost_jvms: JVMs were killed together with whoever started them, so nobody removes their folders.
+        lost_jvms: JVMs were killed together with whoever started them, so their folders stay.
     """
 
     lost_jvms = False

@@ -60,7 +60,7 @@ class FoundClass(NamedTuple):
     Attributes:
         plugin: the class.
         problem: why there is none.
-        has_unknown_keys: there is a class, but nobody can say which of its keys are secrets.
+        has_unknown_keys: there is a class, but it is not known which of its keys are secrets.
     """
 
     plugin: Any = None

@@ -72,7 +72,7 @@ class KnownLocation:
         """
         try:
             return (self.folder / _CONTENT).read_text()
-        except FileNotFoundError:  # Another process has removed what nobody has used for long.
+        except FileNotFoundError:  # Another process has removed an entry that was unused for long.
             return _digest(self.location)
 
     def described(self) -> dict[str, dict[str, Any]]:
