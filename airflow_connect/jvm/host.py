@@ -32,7 +32,7 @@ from airflow_connect.jvm.class_data import ClassDataArchive
 from airflow_connect.jvm.host_jars import HELPER, runtime_jars
 from airflow_connect.jvm.host_process import HostProcess
 from airflow_connect.jvm.java import Java, find_java
-from airflow_connect.jvm.stack_traces import fill_in
+from airflow_connect.jvm.stack_traces import fill_in, hide
 from airflow_connect.jvm.wire import Buffer, ClosedError, Reply, Wire
 
 MAIN = "org.airflowconnect.host.Main"
@@ -170,6 +170,7 @@ class PluginHost:
         result = reply.result["result"]
         if isinstance(result, dict):
             fill_in(result)
+            hide(result, self._hide)
         return Reply(result if isinstance(result, dict) else {"value": result}, reply.body)
 
     def hide_values(self, values: Iterable[str]) -> None:

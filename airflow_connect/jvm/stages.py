@@ -22,8 +22,10 @@ from airflow_connect.jvm.data.records import (
     Text,
     contents,
     messages_frame,
+    name_size,
     pack_first,
     pack_record,
+    require_utf_8,
     same_times,
     sink_frame,
     source_frame,
@@ -131,17 +133,24 @@ class JavaStages:
 
     def to_connect(self, stage: int, messages: Sequence[Text]) -> Outcome[SchemaAndValue]:
         """Bytes to data, by a converter."""
-        packed, _ = pack_first(messages, self._opened[stage].most, lambda text: (text, len(text.data or b"")))
-        reply, _ = self._run(stage, "to_connect", messages_frame(packed, self._writer))
+
+        def pack(text: Text) -> tuple[Text, int]:
+            return text, name_size(text.name) + len(text.data or b"")
+
+        packed, error = pack_first(messages, self._opened[stage].most, pack)
+        if not packed:
+            return Outcome([], error)
+        reply, done = self._run(stage, "to_connect", messages_frame(packed, self._writer))
         found = contents(_decoded(reply), self._reader)
-        return Outcome([one.value if isinstance(one, Content) else one for one in found], _failure(reply))
+        failure = _failure(reply) or (error if done == len(packed) else None)
+        return Outcome([one.value if isinstance(one, Content) else one for one in found], failure)
 
     def from_connect(self, stage: int, values: Sequence[Data]) -> Outcome[bytes | None]:
         """Data to bytes, by a converter."""
 
         def pack(data: Data) -> tuple[Text, int]:
             written = self._writer.write(data.schema, data.value)
-            return Text(data.topic, written, data.name), len(written or b"")
+            return Text(data.topic, written, data.name), name_size(data.name) + len(written or b"")
 
         packed, error = pack_first(values, self._opened[stage].most, pack)
         if not packed:
@@ -156,6 +165,8 @@ class JavaStages:
 
     def _packed(self, stage: int, records: Sequence[ConnectRecord]) -> tuple[list[Packed], DataError | None]:
         def pack(record: ConnectRecord) -> tuple[Packed, int]:
+            for header in record.headers:
+                require_utf_8(header.key)  # Otherwise the header would come back with another name.
             return pack_record(record, self._writer)
 
         return pack_first(same_times(records[: self._opened[stage].most]), MOST_RECORDS, pack)

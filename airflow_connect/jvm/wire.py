@@ -54,7 +54,7 @@ class Wire:
             ClosedError: the JVM has ended.
             TimeoutError: the JVM did not read it in time.
         """
-        text = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+        text = _json(message)
         header = _HEADER.pack(len(text), 0, sum(memoryview(piece).nbytes for piece in body))
         try:
             for piece in (header + text, *body):
@@ -96,3 +96,10 @@ class Wire:
         if left is not None and left <= 0:
             raise TimeoutError
         self._socket.settimeout(left)
+
+
+def _json(message: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # The name of a file, in a source partition, that is no UTF-8: escapes hold it.
+        return json.dumps(message, separators=(",", ":")).encode()

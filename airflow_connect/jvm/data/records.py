@@ -115,6 +115,30 @@ def pack_record(record: ConnectRecord, writer: DataWriter) -> tuple[Packed, int]
     return packed, packed.size
 
 
+def require_utf_8(name: str) -> None:
+    """Refuse the name of a header whose bytes are no UTF-8: Java reads other characters in their place.
+
+    Raises:
+        DataError: they are not.
+    """
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"The name of a header, {name!r}, is no valid UTF-8, and would have another name behind a Java class.",
+            suggestion="Drop or rename the header in a Python transformation before the Java class.",
+        ) from error
+
+
+def name_size(name: str | None) -> int:
+    """Bytes of the name of a header.
+
+    Raises:
+        UnicodeEncodeError: it has half of a surrogate pair.
+    """
+    return 0 if name is None else len(_name_bytes(name))
+
+
 def same_times(records: Sequence[Any]) -> Sequence[Any]:
     """The first records, which have one kind of timestamp: a frame has no more kinds."""
     if isinstance(records[0], SinkRecord):

@@ -15,6 +15,9 @@ from airflow_connect.errors import DataError
 from airflow_connect.jvm.data.schemas import schema_json, schema_of
 from airflow_connect.jvm.data.values import decode, encode, from_tree, to_tree
 
+MOST_KNOWN = 10_000
+"""Schemas. A transformation may make one for each record, and neither side shall keep all of them."""
+
 
 class DataWriter:
     """Values on their way to a host."""
@@ -22,7 +25,7 @@ class DataWriter:
     def __init__(self) -> None:
         """No schema is known to the host yet."""
         self._numbers: dict[Schema, int] = {}
-        self._fresh: list[dict[str, Any]] = []
+        self._fresh: list[dict[str, Any] | None] = []
 
     def write(self, schema: Schema | None, value: Any) -> bytes | None:
         """The bytes of a value; None is null without a schema.
@@ -39,9 +42,15 @@ class DataWriter:
             number = self._numbers[schema] = len(self._numbers)
         return encode((number, tree))
 
-    def take_fresh(self) -> list[dict[str, Any]]:
-        """The schemas that the next request has to tell, in the order of their numbers."""
+    def take_fresh(self) -> list[dict[str, Any] | None]:
+        """The schemas that the next request has to tell, in the order of their numbers.
+
+        None before them: the host forgets those of earlier requests. All values of these requests were written before.
+        """
         taken, self._fresh = self._fresh, []
+        if len(self._numbers) >= MOST_KNOWN:
+            self._numbers.clear()
+            self._fresh.append(None)
         return taken
 
 
@@ -52,9 +61,16 @@ class DataReader:
         """The host has told of no schema yet."""
         self._schemas: list[Schema | DataError] = []
 
-    def learn(self, schemas: Iterable[Mapping[str, Any]]) -> None:
-        """Take the schemas of a reply. One that Python cannot hold keeps its number; `read` tells."""
-        self._schemas += map(_schema_or_error, schemas)
+    def learn(self, schemas: Iterable[Mapping[str, Any] | None]) -> None:
+        """Take the schemas of a reply. One that Python cannot hold keeps its number; `read` tells.
+
+        None before them: those of earlier replies are not needed any more.
+        """
+        for schema in schemas:
+            if schema is None:
+                self._schemas.clear()
+            else:
+                self._schemas.append(_schema_or_error(schema))
 
     def read(self, data: bytes | None) -> SchemaAndValue:
         """Schema and value of such bytes.

@@ -21,6 +21,7 @@ KINDS = {
         "plugins/Measured$Numbers",
         "io/debezium/like/LikeDebezium",
     ),
+    "org.apache.kafka.connect.transforms.Transformation": ("plugins/OddStages$*",),
     "org.apache.kafka.common.config.provider.ConfigProvider": ("plugins/Vault",),
     "org.apache.kafka.connect.sink.SinkConnector": (
         "plugins/Sinks$*",
@@ -49,5 +50,6 @@ def _service_files(classes: Path) -> dict[str, str]:
             for path in sorted(classes.glob(f"{pattern}.class"))
             if path.stem.count("$") <= 1
         ]
-        files[f"META-INF/services/{kind}"] = "\n".join(names) + "\n"
+        own = files.get(f"META-INF/services/{kind}", "")
+        files[f"META-INF/services/{kind}"] = own + "\n".join(names) + "\n"
     return files

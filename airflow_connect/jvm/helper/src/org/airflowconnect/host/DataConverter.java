@@ -27,9 +27,27 @@ final class DataConverter implements Converter, HeaderConverter {
     private final PackWriter out = new PackWriter();
     private ArrayNode fresh = Json.array();
 
-    /** Takes the schemas of a request that it does not know yet. */
+    /** Takes the schemas of a request that it does not know yet; a null before them: forget those of earlier requests. */
     synchronized void learn(JsonNode schemas) {
-        schemas.forEach(json -> learned.add(SchemaJson.read(json)));
+        for (JsonNode json : schemas) {
+            if (json.isNull()) {
+                learned.clear();
+            } else {
+                learned.add(SchemaJson.read(json));
+            }
+        }
+    }
+
+    /**
+     * Forgets the schemas that were written, and tells the parent to do so, if they are many: plugins may make one for
+     * each record. No value may be on its way that the parent has not read.
+     */
+    synchronized void forgetIfMany() {
+        if (numbers.size() >= MOST_KNOWN && fresh.isEmpty()) {
+            numbers.clear();
+            known.clear();
+            fresh.addNull();
+        }
     }
 
     /** The schemas that were numbered since the last call, in the order of their numbers. */

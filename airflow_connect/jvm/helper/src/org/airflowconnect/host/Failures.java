@@ -11,7 +11,7 @@ import org.apache.kafka.connect.errors.RetriableException;
 
 /** Exceptions as the parent reads them. */
 final class Failures {
-    private static final int MOST_STACK_CHARS = 16_000;
+    private static final int MOST_CHARS = 16_000;
     private static final int MOST_CAUSES = 20;
 
     private Failures() {}
@@ -49,9 +49,9 @@ final class Failures {
     /** Adds class, message and causes. */
     static void describe(ObjectNode json, Throwable error, List<Throwable> causes) {
         json.put("class", error.getClass().getName());
-        json.put("message", error.getMessage());
+        json.put("message", error.getMessage() == null ? null : shortened(error.getMessage()));
         ArrayNode chain = json.putArray("chain");
-        causes.forEach(cause -> chain.add(text(cause)));
+        causes.forEach(cause -> chain.add(shortened(text(cause))));
     }
 
     /** An error and its causes; they may go in a circle. */
@@ -77,7 +77,15 @@ final class Failures {
     static String stack(Throwable error) {
         StringWriter text = new StringWriter();
         error.printStackTrace(new PrintWriter(text, true));
-        return text.getBuffer().length() <= MOST_STACK_CHARS ? text.toString() : text.toString().substring(0, MOST_STACK_CHARS);
+        return shortened(text.toString());
+    }
+
+    /** Some plugins have whole records in their messages. */
+    private static String shortened(String text) {
+        if (text.length() <= MOST_CHARS) {
+            return text;
+        }
+        return text.substring(0, MOST_CHARS) + " (" + (text.length() - MOST_CHARS) + " more characters)";
     }
 
     private static String kind(Throwable error) {

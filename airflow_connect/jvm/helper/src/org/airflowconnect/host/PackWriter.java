@@ -92,7 +92,8 @@ final class PackWriter {
         out.write(value, 0, value.length);
     }
 
-    private static void requirePairs(String value) {
+    /** @throws DataException a surrogate without its partner: it has no bytes in UTF-8 */
+    static void requirePairs(String value) {
         for (int i = 0; i < value.length(); i++) {
             char unit = value.charAt(i);
             if (!Character.isSurrogate(unit)) {

@@ -67,6 +67,7 @@ final class PackedValues {
             }
             case MAP -> {
                 Map<?, ?> entries = (Map<?, ?>) value;
+                MapKeys.requireDistinctInPython(entries);
                 out.array(entries.size() * 2);
                 entries.forEach((key, each) -> {
                     write(out, schema.keySchema(), key);
@@ -144,7 +145,7 @@ final class PackedValues {
                 Map<Object, Object> entries = new LinkedHashMap<>();
                 for (int i = 0; i < size; i++) {
                     Object key = read(in, schema.keySchema());
-                    entries.put(key, read(in, schema.valueSchema()));
+                    MapKeys.put(entries, key, read(in, schema.valueSchema()));
                 }
                 yield entries;
             }
@@ -191,6 +192,7 @@ final class PackedValues {
         } else if (value instanceof byte[] || value instanceof ByteBuffer) {
             out.binary(bytes(value));
         } else if (value instanceof Map<?, ?> map) {
+            MapKeys.requireDistinctInPython(map);
             out.map(map.size());
             map.forEach((key, each) -> {
                 writeSchemaless(out, key, level + 1);
@@ -233,7 +235,7 @@ final class PackedValues {
                 Map<Object, Object> entries = new LinkedHashMap<>();
                 for (int i = 0; i < size; i++) {
                     Object key = readSchemaless(in);
-                    entries.put(key, readSchemaless(in));
+                    MapKeys.put(entries, key, readSchemaless(in));
                 }
                 yield entries;
             }

@@ -24,6 +24,9 @@ import org.apache.kafka.connect.source.SourceRecord;
  * what becomes of that one is decided by the parent, which sends the rest again.
  */
 final class Stages implements TaskHost {
+    /** Of an answer, but for its last record: a plugin may make much of little. */
+    private static final long MOST_BYTES = 8 << 20;
+
     private final Environment environment;
     private final DataConverter data = new DataConverter();
     private final Map<Integer, StagePlugin> opened = new HashMap<>();
@@ -42,17 +45,20 @@ final class Stages implements TaskHost {
 
     /**
      * Answers with the rows that were dropped, or for which a predicate is true, and what the others have become. After
-     * {@code budget_ms} it ends with the row that it is at: {@code done} of them have gone through the plugin.
+     * {@code budget_ms}, or {@code MOST_BYTES} of results, it ends with the row that it is at: {@code done} of them have
+     * gone through the plugin.
      */
     Reply run(JsonNode request, byte[] body) throws PluginFailure {
         data.learn(request.path("schemas"));
+        data.forgetIfMany();
         StagePlugin plugin = opened.get(request.path("stage").asInt());
         Run run = new Run(plugin, request, new FrameReader(request, body));
         long started = System.nanoTime();
         long budget = TimeUnit.MILLISECONDS.toNanos(request.path("budget_ms").asLong());
         int done = 0;
         RecordFailure failure = null;
-        while (done < run.frame.rows() && (done == 0 || System.nanoTime() - started < budget)) {
+        while (done < run.frame.rows()
+                && (done == 0 || (System.nanoTime() - started < budget && run.out.bytes() < MOST_BYTES))) {
             failure = run.step(done);
             if (failure != null) {
                 break;
@@ -159,6 +165,7 @@ final class Stages implements TaskHost {
             Headers headers = new RecordHeaders();
             if (record.headers() != null) {
                 for (var header : record.headers()) {
+                    PackWriter.requirePairs(header.key());
                     headers.add(header.key(), data.fromConnectData(record.topic(), header.schema(), header.value()));
                 }
             }
