@@ -17,6 +17,7 @@ from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.errors import ConnectError, UnavailableError
 from airflow_connect.kafka.admin.consumer_group import committed_now
 from airflow_connect.kafka.admin.topics import TopicInfo
+from airflow_connect.kafka.admin.watermarks import answered
 from airflow_connect.kafka.clients.settings import READ_COMMITTED
 from airflow_connect.kafka.clients.short_lived import Admin, translate, wait
 from airflow_connect.retrying import Backoff, Retry
@@ -90,7 +91,7 @@ def offset_of_each(
     for partition, future in futures.items():
         tp = TopicPartition(partition.topic, partition.partition)
         try:
-            found[tp] = wait(future, f"asking for an offset of {tp}", REQUEST_TIMEOUT_S + 1).offset
+            found[tp] = answered(future, f"asking for an offset of {tp}", REQUEST_TIMEOUT_S + 1).offset
         except ConnectError as error:
             found[tp] = error
     return found

@@ -8,19 +8,22 @@ transaction.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import Future
 from typing import NamedTuple
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import OFFSET_INVALID, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as _Partition
 from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec  # type: ignore[attr-defined]
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.errors import UnavailableError
 from airflow_connect.kafka.clients import settings as client_config
+from airflow_connect.kafka.clients.asking import FIRST_ANSWER_TIMEOUT_S
 from airflow_connect.kafka.clients.short_lived import (
     ANSWER_TIMEOUT_S,
     API_TIMEOUT_S,
     Admin,
+    UnansweredError,
     admin_client,
     is_unanswered,
     kafka_error,
@@ -91,6 +94,22 @@ def offsets_for_timestamp(admin: Admin, tps: Iterable[TopicPartition], ts_ms: in
     return {tp: first.offset if first.offset >= 0 else None for tp, first in found.items()}
 
 
+def answered(future: Future[ListOffsetsResultInfo], doing: str, timeout_s: float) -> ListOffsetsResultInfo:
+    """What the leader of a partition has answered.
+
+    librdkafka (2.16) asks each broker for its partitions. If one of them does not answer, its partitions have no error
+    and no offset (-1001) in the result: they would count as empty.
+
+    Raises:
+        UnavailableError: the leader has not answered.
+        ConnectError: it has refused.
+    """
+    found: ListOffsetsResultInfo = wait(future, doing, timeout_s)
+    if found.offset == OFFSET_INVALID:
+        raise UnansweredError(f"The broker that leads the partition did not answer while {doing}.")
+    return found
+
+
 def _list(
     admin: Admin,
     tps: Iterable[TopicPartition],
@@ -101,14 +120,16 @@ def _list(
     offsets: dict[TopicPartition, ListOffsetsResultInfo] = {}
     missing = list(dict.fromkeys(tps))
     tries = Retry(Backoff(0.02, longest_s=0.02), within_s=LEADER_TIMEOUT_S)
+    answer_s = FIRST_ANSWER_TIMEOUT_S
     while missing:
         level = IsolationLevel.READ_COMMITTED if isolation == READ_COMMITTED else IsolationLevel.READ_UNCOMMITTED
         wanted = {_Partition(tp.topic, tp.partition): spec for tp in missing}
-        futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=ANSWER_TIMEOUT_S)
+        futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=answer_s)
         is_answered = True
         for found, future in futures.items():
+            doing = f"asking for an offset of {found.topic}-{found.partition}"
             try:
-                offset = wait(future, f"asking for an offset of {found.topic}-{found.partition}", ANSWER_TIMEOUT_S + 1)
+                offset = answered(future, doing, answer_s + 1)
                 offsets[TopicPartition(found.topic, found.partition)] = offset
             except UnavailableError as error:
                 _raise_unless_passing(error, tries, patience_s)
@@ -119,6 +140,7 @@ def _list(
             tries.pause()  # `_raise_unless_passing` ends the loop
             if not is_answered:
                 admin = admin_client(admin.settings)  # a client may keep on choosing a dead broker
+                answer_s = min(2 * answer_s, ANSWER_TIMEOUT_S)
             _refresh_leaders(admin, missing, within_s=max(1.0, patience_s - tries.elapsed_s), may_be_new=is_new)
     return offsets
 

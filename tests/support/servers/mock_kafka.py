@@ -1,4 +1,4 @@
-"""librdkafka's mock cluster: a broker that answers with the error that a test wants."""
+"""librdkafka's mock cluster: brokers that answer with the error that a test wants, or not at all."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _LIST_OFFSETS = 2
 
 
 class MockKafka:
-    """One broker inside this process."""
+    """Brokers inside this process."""
 
-    def __init__(self) -> None:
-        """It lives as long as the object."""
-        self._owner = Producer({"bootstrap.servers": "unused", "test.mock.num.brokers": 1, "log_level": 0})
+    def __init__(self, brokers: int = 1) -> None:
+        """They live as long as the object."""
+        self._owner = Producer({"bootstrap.servers": "unused", "test.mock.num.brokers": brokers, "log_level": 0})
         lines = Path("/proc/self/maps").read_text().splitlines()
         (path,) = {line.split(maxsplit=5)[5] for line in lines if "/librdkafka" in line}
         self._library = ctypes.CDLL(path)
@@ -44,9 +44,17 @@ class MockKafka:
         errors, count = (ctypes.c_int * len(codes))(*codes), ctypes.c_size_t(len(codes))
         self._library.rd_kafka_mock_push_request_errors_array(self._cluster, kind, count, errors)
 
-    def create(self, topic: str) -> None:
-        """A topic of one partition."""
-        self._library.rd_kafka_mock_topic_create(self._cluster, topic.encode(), 1, 1)
+    def create(self, topic: str, partitions: int = 1) -> None:
+        """A topic with one copy of each partition."""
+        self._library.rd_kafka_mock_topic_create(self._cluster, topic.encode(), partitions, 1)
+
+    def lead(self, topic: str, partition: int, broker: int) -> None:
+        """Let a broker lead a partition; they are numbered from 1."""
+        self._library.rd_kafka_mock_partition_set_leader(self._cluster, topic.encode(), partition, broker)
+
+    def stop(self, broker: int) -> None:
+        """End a broker, which stays in the metadata."""
+        self._library.rd_kafka_mock_broker_set_down(self._cluster, broker)
 
     def values(self, topic: str) -> list[bytes | None]:
         """What the log of a topic holds."""

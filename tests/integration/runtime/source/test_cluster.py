@@ -140,7 +140,7 @@ def test_leader_of_the_topic_dies_in_the_middle_of_a_transaction(
 
 
 def test_brokers_are_restarted_one_after_the_other_while_sources_run(healthy: KafkaCluster, source: Numbers):
-    source.feed(900)
+    source.feed(300)
     rolled = threading.Event()
 
     def roll() -> None:
@@ -154,7 +154,7 @@ def test_brokers_are_restarted_one_after_the_other_while_sources_run(healthy: Ka
     rolling = threading.Thread(target=roll)
     rolling.start()
     reports: list[RunReport] = []
-    fed = 900
+    fed = 300
     while not rolled.is_set():
         reports += until_done(lambda: source.try_run(numbers_pause="0.1"))
         fed += 30
