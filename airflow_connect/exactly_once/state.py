@@ -16,7 +16,7 @@ from airflow_connect.exactly_once import earlier
 from airflow_connect.exactly_once.manifest import check_version
 from airflow_connect.exactly_once.phases import CLOSED, COPYING
 
-__all__ = ["CLOSED", "COPYING", "VERSION", "BegunTopic", "ConnectorState"]
+__all__ = ["CLOSED", "COPYING", "VERSION", "BegunTopic", "ConnectorState", "OffsetsLog"]
 
 VERSION = 2
 """Since 2 the connector has a document of its own. Only a state with one has version 2: an older release refuses it,
@@ -37,6 +37,18 @@ class BegunTopic(NamedTuple):
     topic_id: str
     run_id: str
     offsets: int
+
+
+class OffsetsLog(NamedTuple):
+    """How far a topic with offsets of a source was read when a run ended.
+
+    Attributes:
+        topic_id: Kafka's id at that time.
+        ends: for each partition the high watermark; "0" is partition 0.
+    """
+
+    topic_id: str
+    ends: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +74,7 @@ class ConnectorState(JsonDocument):
         bytes_per_record: average of the last run, per topic: the cost estimate of the next one.
         lag_of_hours: of a sink, the lag that its runs have found during the last week. For pages: no run reads it.
         source_partitions: of a source, the number of source partitions that had an offset when the last run ended.
+        offsets_logs: of a source, how far its offsets were read in each of their topics when the last run ended.
         unpublished: the last run, if it committed before it published (`at_most_once`): staged files that the next run
             finds are then records that are lost.
     """
@@ -75,6 +88,7 @@ class ConnectorState(JsonDocument):
             "begun",
             "lag_of_hours",
             "source_partitions",
+            "offsets_logs",
             "unpublished",
             "announced_tables",
         }
@@ -98,6 +112,7 @@ class ConnectorState(JsonDocument):
     begun: Mapping[str, BegunTopic] = field(default_factory=dict)
     lag_of_hours: tuple[LagOfHour, ...] = ()
     source_partitions: int = 0
+    offsets_logs: Mapping[str, OffsetsLog] = field(default_factory=dict)
     unpublished: str = ""
     announced_tables: tuple[TableCommit, ...] = ()
 

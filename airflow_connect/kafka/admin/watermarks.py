@@ -23,7 +23,6 @@ from airflow_connect.kafka.clients.short_lived import (
     ANSWER_TIMEOUT_S,
     API_TIMEOUT_S,
     Admin,
-    UnansweredError,
     admin_client,
     is_unanswered,
     kafka_error,
@@ -106,7 +105,7 @@ def answered(future: Future[ListOffsetsResultInfo], doing: str, timeout_s: float
     """
     found: ListOffsetsResultInfo = wait(future, doing, timeout_s)
     if found.offset == OFFSET_INVALID:
-        raise UnansweredError(f"The broker that leads the partition did not answer while {doing}.")
+        raise UnavailableError(f"The broker that leads the partition did not answer while {doing}.") from TimeoutError()
     return found
 
 

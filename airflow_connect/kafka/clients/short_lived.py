@@ -322,14 +322,8 @@ def wait(future: Future[_Result], doing: str, timeout_s: float | None = None) ->
         raise translate(error, doing) from error
 
 
-class UnansweredError(UnavailableError):
-    """A broker has not answered, and librdkafka does not say so."""
-
-
 def is_unanswered(error: ConnectError) -> bool:
     """Whether the request of `wait` failed because no answer came, rather than with an answer."""
-    if isinstance(error, UnansweredError):
-        return True
     cause = error.__cause__
     inner = kafka_error(cause) if isinstance(cause, KafkaException) else None
     return isinstance(cause, FutureTimeoutError) or (inner is not None and inner.code() == KafkaError._TIMED_OUT)

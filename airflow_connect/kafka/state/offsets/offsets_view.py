@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.kafka.admin import new_topics
 from airflow_connect.kafka.admin.watermarks import LogEnd, earliest_offsets, log_ends
+from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.kafka.state import bookmarks, compacted_topics
 from airflow_connect.kafka.state.bookmarks import LogMark
 from airflow_connect.kafka.state.murmur2 import partition_for
 from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
 from airflow_connect.kafka.state.own_records import OwnRecords
+from airflow_connect.retrying import Backoff, Retry
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 4 * 1024 * 1024
 """Offsets with a larger compressed size are not sent to tasks; each task reads them itself."""
+BEHIND_TIMEOUT_S = 30.0
+"""How long a broker may take to see that it does not lead a partition any more: it answers with an earlier end."""
 MOST_MOVED = 5_000
 """Offsets of a connector with more source partitions are not moved before they have several copies."""
 WORTH_A_BOOKMARK = 1_000
@@ -113,6 +117,25 @@ class OffsetsView:
         self._connector = connector
         self._topics = {topic: _Known(SourceOffsets(connector)) for topic in topics}
         self._handed: frozenset[str] | None = None
+        self._reached: dict[str, tuple[str, Mapping[int, int]]] = {}
+        self._lost: dict[TopicPartition, tuple[int, int]] = {}
+
+    def expect(self, reached: Mapping[str, tuple[str, Mapping[int, int]]]) -> None:
+        """Take how far each topic was read by the last run: its id, and the high watermark of each partition."""
+        self._reached = {topic: one for topic, one in reached.items() if topic in self._topics}
+
+    def reached(self) -> dict[str, tuple[str, dict[int, int]]]:
+        """How far each topic was read, in the form that `expect` takes."""
+        return {
+            topic: (known.topic_id, {partition: end.offset for partition, end in known.ends.items()})
+            for topic, known in self._topics.items()
+            if known.topic_id
+        }
+
+    def take_lost(self) -> dict[TopicPartition, tuple[int, int]]:
+        """Partitions that have lost their end since they were read: where that was, and where it is now."""
+        taken, self._lost = self._lost, {}
+        return taken
 
     def read(self, admin: Admin, settings: Mapping[str, Any]) -> SourceOffsets:
         """The current offsets; in a task those that it was given, and those written since.
@@ -152,8 +175,7 @@ class OffsetsView:
     def _refresh(self, admin: Admin, settings: Mapping[str, Any], topic: str) -> None:
         topic_id, known = new_topics.topic_id(admin, topic), self._topics[topic]
         places = [TopicPartition(topic, number) for number in range(new_topics.partition_count(admin, topic) or 0)]
-        ends = log_ends(admin, places)
-        is_other_log = any(p in known.ends and known.ends[p].offset > end.offset for (_, p), end in ends.items())
+        ends, is_other_log = self._ends(admin, topic, topic_id, places)
         if known.topic_id != topic_id or is_other_log:
             known = self._topics[topic] = _Known(SourceOffsets(self._connector), topic_id)
         known.partitions = len(places)
@@ -172,6 +194,31 @@ class OffsetsView:
             known.own[place.partition], known.starts[place.partition] = OwnRecords(), low
         compacted_topics.read_to(settings, again, {place: watermarks[place] for place in again}, known.take)
         known.ends = {place.partition: end for place, end in ends.items()}
+
+    def _ends(
+        self, admin: Admin, topic: str, topic_id: str, places: Sequence[TopicPartition]
+    ) -> tuple[dict[TopicPartition, LogEnd], bool]:
+        """High watermarks, and whether one is below what was read before, by this run or by the last one.
+
+        A broker that hung, or that has lost the controller, may take itself for the leader for a while: then its end is
+        an old one, and offsets that were committed since would be missing. If it stays below, the log has lost its end.
+        """
+        known = self._topics[topic]
+        floors = {p: end.offset for p, end in known.ends.items()} if known.topic_id == topic_id else {}
+        kept_id, kept = self._reached.get(topic, ("", {}))
+        if kept_id == topic_id:
+            floors = {p: max(floors.get(p, 0), kept.get(p, 0)) for p in {*floors, *kept}}
+        tries = Retry(Backoff(0.05, longest_s=1.0), within_s=BEHIND_TIMEOUT_S)
+        while True:
+            ends = log_ends(admin, places)
+            behind = {tp: floors[tp.partition] for tp, end in ends.items() if end.offset < floors.get(tp.partition, 0)}
+            if not behind or not tries.pause():
+                break
+            admin = admin_client(admin.settings)
+        self._lost |= {tp: (floor, ends[tp].offset) for tp, floor in behind.items()}
+        if behind:
+            self._reached.pop(topic, None)  # It is named once.
+        return ends, bool(behind)
 
     def _marks(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.counting import names, plural
 from airflow_connect.errors import NotStoppedError
 from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal, read_state, view_of
+from airflow_connect.exactly_once.state import OffsetsLog
 from airflow_connect.kafka.admin import consumer_group
 from airflow_connect.kafka.admin.worker_group import live_workers
 from airflow_connect.kafka.state import compacted_topics, config_topic, runs_topic, worker_topics
@@ -110,6 +111,33 @@ class SourceSession(ClusterSession):
         topic = self._config.worker.sources.config_topic
         key, value = config_topic.task_count_record(self._config.connector.name, count)
         self._open_writer.commit([(topic, config_topic.PARTITION, key, value)])
+
+    def expect_offsets(self, logs: Mapping[str, OffsetsLog]) -> None:
+        """Take how far the last run has read the topics with offsets."""
+        self._offsets.expect(
+            {topic: (log.topic_id, {int(p): end for p, end in log.ends.items()}) for topic, log in logs.items()}
+        )
+
+    def offsets_logs(self) -> dict[str, OffsetsLog]:
+        """How far this run has read them."""
+        return {
+            topic: OffsetsLog(topic_id, {str(p): end for p, end in sorted(ends.items())})
+            for topic, (topic_id, ends) in self._offsets.reached().items()
+        }
+
+    def lost_ends(self) -> list[str]:
+        """Sentences about topics with offsets that have lost their end, each once."""
+        lost = self._offsets.take_lost()
+        if not lost:
+            return []
+        where = names([f"{tp} from {was} to {now}" for tp, (was, now) in sorted(lost.items())])
+        sentence = (
+            f"Topics with offsets have lost their end since it was read: {where}. Offsets of the connector may be older"
+            " than what it has copied, so records may be copied again. Kafka loses what it has confirmed if a replica"
+            " that lacks it becomes the leader (unclean.leader.election.enable), or if its disks do. If records must"
+            " not be copied again, stop the connector and set its offsets before the next run."
+        )
+        return [sentence]
 
     def read_offsets(self) -> SourceOffsets:
         """Committed offsets of the connector."""

@@ -113,7 +113,9 @@ class SourceRun(RunInProgress):
             with self._phase("plan"):
                 self._cluster_id, self._admin_settings = kafka.cluster_id, kafka.admin.settings
                 self._kept = state.kept
+                kafka.expect_offsets(state.offsets_logs)
                 offsets = kafka.take_offsets()
+                self._name_lost_ends(kafka)
                 self._take_over(kafka, offsets)
                 self._name_missing(state.source_partitions, offsets, "when the last run ended")
                 # The connector that planned stays started until its tasks have ended, as in Kafka Connect.
@@ -139,6 +141,7 @@ class SourceRun(RunInProgress):
             committed = offsets
             if configs:
                 committed = kafka.read_offsets()
+                self._name_lost_ends(kafka)
                 moved = (report.source.partitions for report in reports if report.source is not None)
                 self._name_missing(max(len(offsets), *moved), committed, "during this run")
             if configs and StartedSource.reconciles(self._config.connector_class):
@@ -149,7 +152,8 @@ class SourceRun(RunInProgress):
                 kafka.copy_to_file(kafka.read_offsets())
             reached(crash_points.SOURCE_RECONCILED)
         with self._phase("commit"):
-            state = replace(state, source_partitions=len(committed), kept=self._kept)
+            logs = kafka.offsets_logs()
+            state = replace(state, source_partitions=len(committed), offsets_logs=logs, kept=self._kept)
             return self._close(journal, state, plan, reports)
 
     def _all_left_out(self, reports: Sequence[TaskReport]) -> list[LeftOutPart]:
@@ -183,6 +187,10 @@ class SourceRun(RunInProgress):
                 f"{plural(len(changes), 'offset', 'were')} taken over from"
                 f" {self._config.resolved.worker.sources.offsets_file}."
             )
+
+    def _name_lost_ends(self, kafka: SourceSession) -> None:
+        for sentence in kafka.lost_ends():
+            self._notes.add(sentence)
 
     def _name_missing(self, expected: int, offsets: SourceOffsets, since: str) -> None:
         """Add a note if source partitions have lost their offsets: what these stood for is read again.
