@@ -130,7 +130,7 @@ class SourceSession(ClusterSession):
         lost = self._offsets.take_lost()
         if not lost:
             return []
-        where = names([f"{tp} from {was} to {now}" for tp, (was, now) in sorted(lost.items())])
+        where = names([f"{tp} from {before} to {now}" for tp, (before, now) in sorted(lost.items())])
         sentence = (
             f"Topics with offsets have lost their end since it was read: {where}. Offsets of the connector may be older"
             " than what it has copied, so records may be copied again. Kafka loses what it has confirmed if a replica"
