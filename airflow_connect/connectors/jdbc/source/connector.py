@@ -189,6 +189,11 @@ class JdbcSourceConnector(SourceConnector):
             partitions += [gaps_partition(partition) for partition in partitions if PROTOCOL in partition]
         return partitions
 
+    def names_changed_topics(self, config: Mapping[str, str]) -> bool:
+        """Every mode except bulk, which copies all rows in each run, unless only those that have changed."""
+        is_bulk = str(config.get(JdbcSourceKeys.mode.name, "")).strip().lower() == names.BULK
+        return not is_bulk or str(config.get(JdbcSourceKeys.changed_only.name, "")).strip().lower() == "true"
+
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
         """Every mode except bulk, which reads whole tables again."""
         is_bulk = str(config.get(JdbcSourceKeys.mode.name, "")).lower() == names.BULK
