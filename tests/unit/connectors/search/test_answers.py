@@ -11,6 +11,7 @@ from airflow_connect.connectors.search.answers import Verdict, judge
 from airflow_connect.connectors.search.conflicts import (
     DROPPED,
     IN_FAILURE_STORE,
+    SAME_VERSION,
     Conflict,
     Conflicts,
     Place,
