@@ -407,6 +407,14 @@ class SourceConnector(Connector):
         """Whether tasks use `context.transaction` with this configuration (`transaction.boundary=connector`)."""
         return False
 
+    def names_changed_topics(self, config: Mapping[str, str]) -> bool:
+        """Whether runs tell if a topic to which earlier ones wrote was deleted, or created again.
+
+        It lacks what was copied before, because the connector continues at its offsets. False for a source that
+        notices this itself, or that copies everything in each run.
+        """
+        return True
+
     def reconcile_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
         """Offsets to rewrite while no task runs: after the last task of a run ended, and before the next one plans.
 

@@ -57,6 +57,10 @@ class MetricsSourceConnector(SourceConnector):
         ]
         return sorted(wanted, key=_host_of)
 
+    def names_changed_topics(self, config: Mapping[str, str]) -> bool:
+        """False: what was measured before cannot be measured again."""
+        return False
+
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
         """A committed sample is never taken again; one that was not committed is taken again."""
         return ExactlyOnceSupport.SUPPORTED

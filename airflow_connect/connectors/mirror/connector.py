@@ -95,6 +95,10 @@ class MirrorSourceConnector(SourceConnector):
         alias = self._typed.policy.source
         return [offsets.partition_of(alias, one.topic_partition) for one in ranges_of(task_config)]
 
+    def names_changed_topics(self, config: Mapping[str, str]) -> bool:
+        """False: topics that were created again are recognised by the ids in offsets."""
+        return False
+
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
         """As MirrorMaker 2: only if records of aborted transactions are not read (KIP-618)."""
         # Asked before keys are checked; what is wrong with them is told then.

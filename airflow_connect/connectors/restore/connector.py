@@ -144,6 +144,10 @@ class RestoreConnector(SourceConnector):
             return self._values.source_partitions(task_config)
         return [partition_of(self._typed.root, one.topic_partition) for one in chains_of(task_config)]
 
+    def names_changed_topics(self, config: Mapping[str, str]) -> bool:
+        """False: it compares the topics that it fills with those of its offsets."""
+        return False
+
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
         """Files can be read again."""
         return ExactlyOnceSupport.SUPPORTED

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from airflow_connect.connectors.search.client import reason_of
+from airflow_connect.connectors.search.client import cut, reason_of, words_of
 from airflow_connect.connectors.search.conflicts import (
     DROPPED,
     IN_FAILURE_STORE,
     MAYBE_TWICE,
     NOTHING_DELETED,
     NOTHING_LEFT,
+    conflict_in,
     conflicting_version,
 )
 from airflow_connect.errors import DataError, SearchError, UnavailableError
@@ -44,6 +45,7 @@ class Verdict:
     Attributes:
         again: positions of documents that are sent again.
         rejected: position and error of documents that the server will never take.
+        raced: positions of those of them that met a mapping in the making.
         conflicts: position of documents that the server holds already, and the version that it holds (None: unknown);
             or one of the negative numbers of `conflicts.py`: what the server has done instead.
         indices: index that is not the target's name -> positions of documents that were written there. It may be one
@@ -55,6 +57,7 @@ class Verdict:
 
     again: list[int] = field(default_factory=list)
     rejected: list[tuple[int, DataError]] = field(default_factory=list)
+    raced: list[int] = field(default_factory=list)
     conflicts: list[tuple[int, int | None]] = field(default_factory=list)
     indices: dict[str, list[int]] = field(default_factory=dict)
     reason: str = ""
@@ -67,9 +70,9 @@ class Verdict:
         If two requests bring a new field at the same time, and the server derives another type from each, it rejects
         one of them, although its values fit the type that stays.
         """
-        raced = [position for position, error in self.rejected if _RACE in error.message]
+        raced, self.raced = self.raced, []
         if raced:
-            self.rejected = [(n, error) for n, error in self.rejected if _RACE not in error.message]
+            self.rejected = [(n, error) for n, error in self.rejected if n not in set(raced)]
             self.again = sorted([*self.again, *raced])
             self.reason = self.reason or "types of fields changed meanwhile"
         return bool(raced)
@@ -91,6 +94,7 @@ class Verdict:
         has_more = len(chosen) > len(self.again)
         self.again = sorted(chosen)
         self.rejected = [(n, error) for n, error in self.rejected if n not in chosen]
+        self.raced = [n for n in self.raced if n not in chosen]
         self.conflicts = [(n, version) for n, version in self.conflicts if n not in chosen]
         return has_more
 
@@ -173,24 +177,27 @@ def _judge_item(
         elif (index := result.get("_index")) and index != target:
             verdict.indices.setdefault(str(index), []).append(position)
         return
-    kind, reason = str(error.get("type")), reason_of(error)
-    if status == HTTPStatus.CONFLICT and operation != "update" and _has_any(reason, _HELD):
-        verdict.conflicts.append((position, conflicting_version(reason)))
+    kind, reason, words = str(error.get("type")), reason_of(error), words_of(error)
+    held = conflict_in(words)
+    if status == HTTPStatus.CONFLICT and operation != "update" and _has_any(held, _HELD):
+        verdict.conflicts.append((position, conflicting_version(held)))
         return
     if kind == BLOCKED:
-        judge_block(verdict, position, reason, target)
+        judge_block(verdict, position, words, target)
     elif status in _LATER or status == HTTPStatus.CONFLICT:
         verdict.again.append(position)
         verdict.reason, verdict.suggestion = reason, suggestion_for(kind)
         verdict.is_overload = verdict.is_overload or status == HTTPStatus.TOO_MANY_REQUESTS
-    elif kind in _NOT_ABOUT_DOCUMENTS or status != HTTPStatus.BAD_REQUEST or _has_any(reason, _NO_WRITE_INDEX):
+    elif kind in _NOT_ABOUT_DOCUMENTS or status != HTTPStatus.BAD_REQUEST or _has_any(words, _NO_WRITE_INDEX):
         raise SearchError(
             f"Nothing can be written to {target}: {reason}.",
             code="search.index",
             suggestion=_NOT_ABOUT_DOCUMENTS.get(kind, "The server's own message gives the reason."),
         )
     else:
-        verdict.rejected.append((position, rejection(target, where(position), reason)))
+        verdict.rejected.append((position, rejection(target, where(position), words)))
+        if _RACE in words:
+            verdict.raced.append(position)
 
 
 def judge_block(verdict: Verdict, position: int, reason: str, target: str) -> None:
@@ -201,28 +208,28 @@ def judge_block(verdict: Verdict, position: int, reason: str, target: str) -> No
     """
     if not _has_any(reason, _FULL_DISK):
         raise SearchError(
-            f"{target} is blocked: {reason}.",
+            f"{target} is blocked: {cut(reason)}.",
             code="search.blocked",
             suggestion="Remove the block from the settings of the index or of the cluster.",
         )
     verdict.again.append(position)
-    verdict.reason = reason
+    verdict.reason = cut(reason)
     verdict.suggestion = (
         "A disk of the cluster is too full, so the index is read-only: free space, and the server removes the block."
     )
 
 
 def rejection(target: str, where: str, reason: str) -> DataError:
-    """The error of a document that the server does not take."""
+    """The error of a document that the server does not take; `reason`: all words of the server."""
     if TOO_MANY_FIELDS in reason:
         return DataError(
-            f"{target} has too many fields to take the document of the record at {where}: {reason}.",
+            f"{target} has too many fields to take the document of the record at {where}: {cut(reason)}.",
             code="search.too_many_fields",
             suggestion="Set dynamic=false in the mapping, use the type flat_object or flattened for members with"
             " changing names, or raise index.mapping.total_fields.limit.",
         )
     return DataError(
-        f"{target} rejected the document of the record at {where}: {reason}.",
+        f"{target} rejected the document of the record at {where}: {cut(reason)}.",
         code="search.rejected",
         suggestion="Correct the record or the mapping; behavior.on.malformed.documents says what becomes of it.",
     )

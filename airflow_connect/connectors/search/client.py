@@ -57,13 +57,23 @@ class Answer:
 
 
 def reason_of(error: dict[str, Any]) -> str:
-    """An error's type and reason, with those of its causes, on one line."""
+    """An error's type and reason, with those of its causes, on one line, cut for messages."""
+    return cut(words_of(error))
+
+
+def cut(words: str) -> str:
+    """As much of them as a message has."""
+    return words[:_LONGEST_TEXT].rstrip(".")
+
+
+def words_of(error: dict[str, Any]) -> str:
+    """All of it: what follows depends on words that may come after a long id, or a long name of a field."""
     texts: list[str] = []
     cause: Any = error
     while isinstance(cause, dict) and len(texts) < 4:
         texts.append(f"{cause.get('type')}: {cause.get('reason')}")
         cause = cause.get("caused_by")
-    return " ".join("; ".join(texts).split())[:_LONGEST_TEXT].rstrip(".")
+    return " ".join("; ".join(texts).split())
 
 
 class SearchClient:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from airflow_connect.api.offsets import TopicPartition
 
+_AFTER_ID = "]: version conflict, "
 _CURRENT = re.compile(r"current version \[(\d+)\](?: is higher or equal to the one provided \[(\d+)\])?")
 
 
@@ -132,6 +133,12 @@ _OF_SERVER: Mapping[int | None, _Meaning] = {
     MAYBE_TWICE: _Meaning.MAYBE_TWICE,
 }
 _NOT_WRITTEN = frozenset({_Meaning.REFUSED, _Meaning.TAKEN, _Meaning.DROPPED, _Meaning.IN_FAILURE_STORE})
+
+
+def conflict_in(words: str) -> str:
+    """What the server says after the id of a document, which may have any words itself; "": it says something else."""
+    _, found, after = words.rpartition(_AFTER_ID)
+    return after if found else ""
 
 
 def conflicting_version(reason: str) -> int | None:

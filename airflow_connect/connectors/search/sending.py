@@ -278,6 +278,7 @@ class BulkSender:
             verdict = self._try(part)
             whole.again += [first + n for n in verdict.again]
             whole.rejected += [(first + n, error) for n, error in verdict.rejected]
+            whole.raced += [first + n for n in verdict.raced]
             whole.conflicts += [(first + n, version) for n, version in verdict.conflicts]
             for index, positions in verdict.indices.items():
                 whole.indices.setdefault(index, []).extend(first + n for n in positions)

@@ -94,6 +94,25 @@ def deleted_topics(admin: Admin, wanted: Sequence[str]) -> frozenset[str]:
     return frozenset(name for name, error in refused.items() if error.code == "kafka.no_topic")
 
 
+def ids_of(admin: Admin, wanted: Sequence[str]) -> tuple[dict[str, str], frozenset[str]]:
+    """Kafka's ids of topics, and those of the topics that Kafka says do not exist.
+
+    A topic that may not be described is in neither.
+
+    Raises:
+        ConnectError: Kafka did not answer.
+    """
+    if not wanted:
+        return {}, frozenset()
+    refused: dict[str, ConnectError] = {}
+    found = ask(admin, partial(_described, wanted), "describing topic", refused)
+    for error in refused.values():
+        if not isinstance(error, AccessError):
+            raise error
+    deleted = frozenset(name for name, error in refused.items() if error.code == "kafka.no_topic")
+    return {name: str(description.topic_id) for name, description in found.items()}, deleted
+
+
 def matching_topics(existing: Iterable[str], regex: str) -> list[str]:
     """The topics that a `topics.regex` matches in full; internal topics never match.
 

@@ -47,7 +47,7 @@ class _Context:
 
     transaction = None
     aws: Mapping[str, str] = {}
-    only_plans = False
+    only_plans = tasks_ended = False
     clock_ms = 0
     records_left = None
 
@@ -140,6 +140,7 @@ class Copies:
         finally:
             connector.stop()
         if batches is None:
+            context.tasks_ended = True
             self.reconcile(connector)
             self.kept = context.to_keep
         return run

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.schema import DECIMAL, Type
 from airflow_connect.connectors.jdbc.sink import keys
+from airflow_connect.connectors.jdbc.sink.chunk_work import Failed, Work
 from airflow_connect.connectors.jdbc.sink.columns.chunk import ColumnChunk, RowsNeededError
 from airflow_connect.connectors.jdbc.sink.columns.loading import loader_of, most_bytes_of
 from airflow_connect.connectors.jdbc.sink.outcome import ANOTHER_ROW, SKIPPED, Outcome, RowRefusedError
 from airflow_connect.connectors.jdbc.sink.statements.dialects import MySqlStatements, PostgreSqlStatements
 from airflow_connect.connectors.jdbc.sink.statements.standard_sql import Names, Statements
-from airflow_connect.connectors.jdbc.sink.values import exact_number
 from airflow_connect.converters import placeholders
 from airflow_connect.databases.connecting import is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of
-from airflow_connect.errors import DatabaseError, DataError
+from airflow_connect.errors import DatabaseError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from airflow_connect.api.record import SinkRecord
-    from airflow_connect.api.schema import Schema
     from airflow_connect.connectors.jdbc.sink.batches import Chunk, Row
-    from airflow_connect.connectors.jdbc.sink.conditions import Convert
     from airflow_connect.connectors.jdbc.sink.tables import FieldColumns
-    from airflow_connect.connectors.jdbc.sink.values import Binding
     from airflow_connect.databases.connecting import Database
 
 FEWEST_FOR_COPY = 100
@@ -46,14 +42,6 @@ _LARGE = 128 << 10
 """Characters or bytes in a row whose statement is measured: no server is set to take less than 1 MiB at once."""
 _OF_A_ROW = frozenset({Failure.CONSTRAINT, Failure.VALUE})
 """Anything else is a reason of the server, however few rows are tried: those that are not written fail the run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A row that the database refused."""
-
-    record: SinkRecord
-    error: Exception
 
 
 class ChunkExecutor:
@@ -82,9 +70,10 @@ class ChunkExecutor:
         Raises:
             Exception: of the driver, if the transaction is lost, or cannot go on.
         """
-        work = _Work.of(self._database, self._statements, chunk, columns)
+        work = Work.of(self._database, chunk, columns)
         failed: list[Failed] = []
         rows = work.exact(list(zip(work.projected(chunk.rows), chunk.records, strict=True)), failed)
+        rows = work.readable(rows, failed)
         if work.deletes or self._mode == keys.UPDATE:
             rows = work.comparable(rows, failed)
         if isinstance(self._statements, MySqlStatements):
@@ -109,7 +98,7 @@ class ChunkExecutor:
         replaces = self._mode == keys.UPSERT
         if not (replaces or columns.may_copy):
             raise RowsNeededError
-        work = _Work.of(self._database, self._statements, chunk, columns)
+        work = Work.of(self._database, chunk, columns)
         chosen = work.columns(chunk)
         if replaces and any(column.null_count for column in chosen[: len(work.names.keys)]):
             raise RowsNeededError  # The last row of a key would count, and no two nulls are the same key.
@@ -128,7 +117,7 @@ class ChunkExecutor:
         self.outcome.add_unavailable(work.table, placeholders.in_columns(chosen, work.fields))
 
     def _of_packets(
-        self, connection: Connection, work: _Work, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]
+        self, connection: Connection, work: Work, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]
     ) -> list[tuple[Row, SinkRecord]]:
         """Rows that the server takes at once; of a larger one it would close the connection, each time again."""
         large = [
@@ -152,7 +141,7 @@ class ChunkExecutor:
         return [row for n, row in enumerate(rows) if n not in too_large]
 
     def _try(
-        self, connection: Connection, work: _Work, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]
+        self, connection: Connection, work: Work, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]
     ) -> None:
         """Write rows under a savepoint; if they are refused, each half of them."""
         savepoint = connection.begin_nested()
@@ -186,7 +175,7 @@ class ChunkExecutor:
             self._try(connection, work, rows[:middle], failed)
             self._try(connection, work, rows[middle:], failed)
 
-    def _execute(self, connection: Connection, work: _Work, records: list[tuple[Row, SinkRecord]]) -> Outcome:
+    def _execute(self, connection: Connection, work: Work, records: list[tuple[Row, SinkRecord]]) -> Outcome:
         """Write rows; returns what was not written without an error."""
         statements, rows = self._statements, [row for row, _ in records]
         if work.deletes:
@@ -217,7 +206,7 @@ class ChunkExecutor:
             without_key=Counter({work.table: nulls} if nulls else {}),
         )
 
-    def _update(self, connection: Connection, work: _Work, records: list[tuple[Row, SinkRecord]]) -> Outcome:
+    def _update(self, connection: Connection, work: Work, records: list[tuple[Row, SinkRecord]]) -> Outcome:
         statement, count = self._statements.update(work.names), len(work.names.keys)
         rows = [(*(row[count:] or row), *row[:count]) for row, _ in records]
         outcome = Outcome()
@@ -229,7 +218,7 @@ class ChunkExecutor:
                 outcome.several[work.table] += 1
         return outcome
 
-    def _copy(self, connection: Connection, statements: PostgreSqlStatements, work: _Work, rows: list[Row]) -> int:
+    def _copy(self, connection: Connection, statements: PostgreSqlStatements, work: Work, rows: list[Row]) -> int:
         """COPY, for upserts into a temporary table and from there; returns how many rows were left out.
 
         Of rows with the same key, only the last counts, as if they had been written one after the other.
@@ -316,7 +305,7 @@ def _is_refused(error: Exception) -> bool:
 
 
 def _check_transaction(
-    connection: Connection, work: _Work, rows: Sequence[tuple[Row, SinkRecord]], error: Exception
+    connection: Connection, work: Work, rows: Sequence[tuple[Row, SinkRecord]], error: Exception
 ) -> None:
     """Refuse to go on if SQLite has ended the transaction: rows would be written without their offsets.
 
@@ -353,137 +342,3 @@ def _is_guard(error: Exception, names: Names) -> bool:
     """Whether an upsert would have changed a row with another key."""
     arguments: tuple[object, ...] = (getattr(error, "orig", None) or error).args
     return names.guarded and arguments[:1] == (_MORE_THAN_ONE_ROW,)
-
-
-def _may_be_changed(schema: Schema, is_real: bool | None) -> bool:
-    """Whether a column of SQLite may change a number; `is_real`: whether it is REAL, None: it has no numbers."""
-    return is_real is not None and (schema.name == DECIMAL or (is_real and schema.type is Type.INT64))
-
-
-def _inexact(name: str, record: SinkRecord) -> DataError:
-    return DataError(
-        f"The field {name} of {record.where} is a number with more digits than SQLite keeps in its column: 15, or, if"
-        " the column is not REAL, those of an integer of 64 bits.",
-        code="database.value",
-        suggestion="Create the column with the type TEXT, which keeps every digit.",
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """A chunk's statement: quoted names, and which values of a row belong to them."""
-
-    table: str
-    names: Names
-    fields: tuple[str, ...]
-    """Names of the fields of the values."""
-    deletes: bool
-    may_copy: bool
-    binding: Binding
-    chosen: tuple[int, ...] | None
-    moments: Mapping[int, bool]
-    """Places of points in time among the chosen values, and whether their columns hold such."""
-    compared: Mapping[int, Convert]
-    """Places of keys that are converted before they are compared with their columns."""
-    decimals: Mapping[int, tuple[str, bool]]
-    """Places of numbers that columns of SQLite may change: name of the field, and whether the column is REAL."""
-
-    @classmethod
-    def of(cls, database: Database, statements: Statements, chunk: Chunk | ColumnChunk, columns: FieldColumns) -> _Work:
-        fields = chunk.plan.fields[: chunk.plan.key_count] if chunk.deletes else chunk.plan.fields
-        there = [n for n, field in enumerate(fields) if field.name in columns.names]
-        quote = database.quoting.name
-        names = Names(
-            database.quoting.table(chunk.plan.table),
-            tuple(quote(columns.names[fields[n].name]) for n in there if fields[n].is_key),
-            tuple(quote(columns.names[fields[n].name]) for n in there if not fields[n].is_key),
-            guarded=columns.needs_guard,
-            casts={quote(column): found.cast for column, found in columns.comparisons.items()},
-        )
-        binding = chunk.plan.binding
-        moments = {
-            place: columns.names[fields[n].name] in columns.instants
-            for place, n in enumerate(there)
-            if binding.is_moment(fields[n])
-        }
-        compared = {
-            place: found.convert
-            for place, n in enumerate(there)
-            if fields[n].is_key and (found := columns.comparisons.get(columns.names[fields[n].name])) and found.convert
-        }
-        decimals = {
-            place: (fields[n].name, columns.numbers[columns.names[fields[n].name]])
-            for place, n in enumerate(there)
-            if _may_be_changed(fields[n].schema, columns.numbers.get(columns.names[fields[n].name]))
-        }
-        chosen = None if len(there) == len(fields) else tuple(there)
-        table = str(chunk.plan.table)
-        chosen_names = tuple(fields[n].name for n in there)
-        return cls(
-            table, names, chosen_names, chunk.deletes, columns.may_copy, binding, chosen, moments, compared, decimals
-        )
-
-    def projected(self, rows: list[Row]) -> list[Row]:
-        """Rows without the values that have no column, and with points in time as their columns hold them."""
-        if self.chosen is not None:
-            rows = [tuple([row[n] for n in self.chosen]) for row in rows]
-        if not self.moments:
-            return rows
-        change, moments = self.binding.for_column, self.moments
-        return [
-            tuple([change(v, is_instant=moments[n]) if n in moments else v for n, v in enumerate(row)]) for row in rows
-        ]
-
-    def exact(self, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]) -> list[tuple[Row, SinkRecord]]:
-        """Rows with numbers that their columns hold exactly; the others are added to `failed`."""
-        if not self.decimals:
-            return rows
-        kept: list[tuple[Row, SinkRecord]] = []
-        for row, record in rows:
-            values = list(row)
-            for place, (name, is_real) in self.decimals.items():
-                value = values[place]
-                if value is None:
-                    continue
-                if isinstance(value, int):
-                    values[place] = value if int(float(value)) == value else None
-                else:
-                    values[place] = exact_number(value, is_real=is_real)
-                if values[place] is None:
-                    failed.append(Failed(record, _inexact(name, record)))
-                    break
-            else:
-                kept.append((tuple(values), record))
-        return kept
-
-    def comparable(self, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]) -> list[tuple[Row, SinkRecord]]:
-        """Rows whose keys find no row of another key; those that no column can hold are added to `failed`."""
-        if not self.compared:
-            return rows
-        kept: list[tuple[Row, SinkRecord]] = []
-        for row, record in rows:
-            values = list(row)
-            try:
-                for place, convert in self.compared.items():
-                    values[place] = convert(values[place])
-            except RowRefusedError as error:
-                failed.append(Failed(record, error))
-            else:
-                kept.append((tuple(values), record))
-        return kept
-
-    def columns(self, chunk: ColumnChunk) -> list[Any]:
-        """The same for columns.
-
-        Raises:
-            RowsNeededError: the values must be written one by one.
-        """
-        from airflow_connect.connectors.jdbc.sink.columns.binding import moments_for_column
-
-        found = [chunk.columns[n] for n in (range(len(chunk.columns)) if self.chosen is None else self.chosen)]
-        for place, is_instant in self.moments.items():
-            column = moments_for_column(found[place], self.binding, is_instant=is_instant)
-            if column is None:
-                raise RowsNeededError
-            found[place] = column
-        return found

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.schema import DECIMAL, TIMESTAMP, Type
 from airflow_connect.connectors.jdbc.sink import keys
+from airflow_connect.connectors.jdbc.sink.charsets import Charset, Charsets, charsets_in_mysql
 from airflow_connect.connectors.jdbc.sink.coarse import (
     changes,
     collations,
@@ -74,6 +75,7 @@ class TableColumns:
         is_view: of MySQL.
         declared: see `declared_types`.
         collations: see `coarse.collations`.
+        charsets: of MySQL, the name of the character set of each column of texts.
         identity: see `identity_of`.
     """
 
@@ -87,6 +89,7 @@ class TableColumns:
     is_view: bool = False
     declared: Mapping[str, str] = dataclass_field(default_factory=dict)
     collations: Mapping[str, str] = dataclass_field(default_factory=dict)
+    charsets: Mapping[str, str] = dataclass_field(default_factory=dict)
     identity: str = ""
 
     @classmethod
@@ -122,6 +125,7 @@ class FieldColumns:
         may_copy: whether COPY does what INSERT does.
         needs_guard: whether an upsert of MySQL could change a row with another key.
         comparisons: those columns of the key that are not compared as an insert stores the value.
+        charsets: those columns of MySQL that hold texts, where the field is bytes.
     """
 
     names: Mapping[str, str]
@@ -130,6 +134,7 @@ class FieldColumns:
     may_copy: bool = True
     needs_guard: bool = False
     comparisons: Mapping[str, Comparison] = dataclass_field(default_factory=dict)
+    charsets: Mapping[str, Charset] = dataclass_field(default_factory=dict)
 
 
 class Tables:
@@ -155,6 +160,7 @@ class Tables:
         self._missing = MissingColumns(config, statements, database.quoting)
         self._unknown_keys: set[TableId] = set()  # views whose tables may have no unique index over the key
         self._own: set[tuple[TableId, str]] = set()  # columns that were added, or named
+        self._charsets = Charsets()
 
     def forget(self) -> None:
         """Look again at the next use: a table was changed by someone else."""
@@ -206,7 +212,9 @@ class Tables:
         compared = comparisons(str(table), typed, there, known.declared, self._database.dialect.name)
         instants = known.instants.intersection(there.values())
         may_copy = known.may_copy and self._are_copied_alike(known, typed, there)
-        return FieldColumns(there, instants, known.numbers, may_copy, needs_guard=guard, comparisons=compared)
+        with self._database.failures("look up a character set"):
+            charsets = self._charsets.of_bytes(connection, typed, there, known.charsets)
+        return FieldColumns(there, instants, known.numbers, may_copy, guard, compared, charsets)
 
     def _are_copied_alike(self, known: TableColumns, fields: Sequence[SinkField], columns: Mapping[str, str]) -> bool:
         return self._database.dialect.name != "postgresql" or all(
@@ -320,8 +328,10 @@ class Tables:
         with self._database.failures(f"look up the table {table}"):
             place = (connection, self._database.dialect.name, self._database.quoting, table)
             declared, equal = declared_types(*place) or types, collations(*place)
+            charsets = charsets_in_mysql(connection, table) if self._database.dialect.name == "mysql" else {}
             connection.rollback()
-        columns = replace(TableColumns.of(types, self._database.quoting), declared=declared, collations=equal)
+        columns = TableColumns.of(types, self._database.quoting)
+        columns = replace(columns, declared=declared, collations=equal, charsets=charsets)
         if self._database.dialect.name == "postgresql":
             columns = replace(columns, instants=columns.instants | instants(declared))
         if kind == "VIEW":

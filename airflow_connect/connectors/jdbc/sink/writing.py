@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.connectors.jdbc.sink.batches import Batch, Chunk
+    from airflow_connect.connectors.jdbc.sink.chunk_work import Failed
     from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
-    from airflow_connect.connectors.jdbc.sink.executing import ChunkExecutor, Failed
+    from airflow_connect.connectors.jdbc.sink.executing import ChunkExecutor
     from airflow_connect.connectors.jdbc.sink.tables import FieldColumns, Tables
     from airflow_connect.databases.connecting import Database
 

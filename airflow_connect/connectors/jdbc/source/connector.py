@@ -36,11 +36,17 @@ from airflow_connect.connectors.jdbc.source.offsets.positions import (
 from airflow_connect.connectors.jdbc.source.offsets.ranges import AFTER, BY, Load, Reconciled, check_range_offset
 from airflow_connect.connectors.jdbc.source.offsets.start import check_mode, start_position
 from airflow_connect.connectors.jdbc.source.read.changed import RANGES, ranges_of, ranges_partition
-from airflow_connect.connectors.jdbc.source.read.criteria import number_column
-from airflow_connect.connectors.jdbc.source.read.gaps import GAPS, gaps_of, gaps_partition, note_late
+from airflow_connect.connectors.jdbc.source.read.gaps import (
+    GAP_PARTITIONS,
+    GAPS,
+    gaps_of,
+    gaps_partition,
+    reconciled_gaps,
+)
+from airflow_connect.connectors.jdbc.source.read.late_rows import LateRows, named_before
 from airflow_connect.connectors.jdbc.source.read.origin import Origin
 from airflow_connect.connectors.jdbc.source.read.reading import Reading
-from airflow_connect.connectors.jdbc.source.read.set_back import check_clock, check_unfinished
+from airflow_connect.connectors.jdbc.source.read.set_back import Look, check_clock, check_unfinished
 from airflow_connect.connectors.jdbc.source.read.snapshot import ExportedSnapshot
 from airflow_connect.connectors.jdbc.source.read.time_functions import note_time_functions
 from airflow_connect.connectors.jdbc.source.read.time_limit import time_limit
@@ -63,8 +69,6 @@ if TYPE_CHECKING:
     from airflow_connect.databases.identifiers import TableId
 
 _TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
-LATE = "late"
-"""Member of what is kept from run to run: of each table, the numbers of late rows that were named."""
 _NOT_TOLD = (Failure.OTHER, Failure.MISSING_OBJECT, Failure.PERMISSION)
 """Of statements that servers which only speak the protocol of PostgreSQL do not know, or users may not execute."""
 _PARTITIONS = (
@@ -72,8 +76,8 @@ _PARTITIONS = (
     {TABLE},
     {QUERY},
     {PROTOCOL, TABLE, RANGES},
-    {PROTOCOL, TABLE, GAPS},
     {PROTOCOL, TABLE, BY, AFTER},
+    *GAP_PARTITIONS,
 )
 
 
@@ -86,7 +90,6 @@ class JdbcSourceConnector(SourceConnector):
     _exported: ExportedSnapshot | None = None
     _origin: Origin | None = None
     _views: frozenset[TableId] = frozenset()
-    _late: Mapping[str, Sequence[int]] = {}
 
     def start(self, config: Mapping[str, str]) -> None:
         """See `Connector`."""
@@ -117,6 +120,7 @@ class JdbcSourceConnector(SourceConnector):
                 reading.progressed = timeout.progressed
                 items = [Item(None, QUERY_PARTITION)] if config.query else self._tables(reading)
             division = Division(reading, found.loads, max_tasks, now_ms())
+            self._late = LateRows(self.context.kept)
             self._origin = self._compared(reading, [item.table for item in items if item.table is not None])
             several = len(items) > 1
             if several and not self.config.get("transforms", "").strip():  # which may choose other topics
@@ -124,9 +128,7 @@ class JdbcSourceConnector(SourceConnector):
             waiting = [item for item in items if self._waits(reading, item, division, found, several)]
             self._name_unseen(reading, waiting)
             new = [item for item in waiting if division.load_of(item) or self._is_new(item, found)]
-            if self._origin is not None:
-                known = self._origin.finish(tables_with_offsets(self.context.offset_reader.committed()))
-                self.context.keep({**known, LATE: self._late} if self._late else known, at_once=self._origin.is_urgent)
+            self._keep(waiting)
             with database.failures("divide large tables"):
                 division.add(waiting, new, several=several)
                 for item, error in division.bad:
@@ -139,6 +141,16 @@ class JdbcSourceConnector(SourceConnector):
         groups = division.groups() if division.divided else grouped(waiting, max_tasks)
         snapshot = self._exported.snapshot.to_json() if self._exported is not None else ""
         return [task_config(self.config, part, end_us, snapshot, several=several) for part in groups]
+
+    def _keep(self, waiting: Sequence[Item]) -> None:
+        """Give the next run what this one has seen; with that of rows that were named, it waits for the report."""
+        with_offset = tables_with_offsets(self.context.offset_reader.committed())
+        late = self._late.document(with_offset.union(str(item.partition[TABLE]) for item in waiting if item.table))
+        if self._origin is not None:
+            at_once = self._origin.is_urgent and not self._late.has_named
+            self.context.keep({**self._origin.finish(with_offset), **late}, at_once=at_once)
+        elif self._typed.mode == names.INCREMENTING:
+            self.context.keep({**self._late.without_own(self.context.kept), **late})
 
     def reconcile_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
         """Replace the ranges of a table that is loaded completely by one offset (`offsets/ranges.py`).
@@ -155,7 +167,12 @@ class JdbcSourceConnector(SourceConnector):
                 f"The interrupted load of the table {table} begins again, because the mode or its columns were changed,"
                 " or because complete ranges of mode bulk are older than a day."
             )
-        return [*found.changes, *stale, *self._ranges_of_other_keys(found.loads.values())]
+        gaps: OffsetChanges = []
+        if self._typed.mode == names.INCREMENTING:
+            # After tasks, what is kept has rows that this run names: their gaps stay until its report is written.
+            named = {} if self.context.tasks_ended else named_before(self.context.kept)
+            gaps = reconciled_gaps(committed, found, named)
+        return [*found.changes, *stale, *gaps, *self._ranges_of_other_keys(found.loads.values())]
 
     def stop(self) -> None:
         """End the snapshot, if tasks shared one."""
@@ -171,6 +188,11 @@ class JdbcSourceConnector(SourceConnector):
         if task_config.get(JdbcSourceKeys.mode.name, "").strip().lower() == names.INCREMENTING:
             partitions += [gaps_partition(partition) for partition in partitions if PROTOCOL in partition]
         return partitions
+
+    def names_changed_topics(self, config: Mapping[str, str]) -> bool:
+        """Every mode except bulk, which copies all rows in each run, unless only those that have changed."""
+        is_bulk = str(config.get(JdbcSourceKeys.mode.name, "")).strip().lower() == names.BULK
+        return not is_bulk or str(config.get(JdbcSourceKeys.changed_only.name, "")).strip().lower() == "true"
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
         """Every mode except bulk, which reads whole tables again."""
@@ -407,11 +429,11 @@ class JdbcSourceConnector(SourceConnector):
             try:
                 if self._origin is not None:
                     self._origin.check(item.table, Position.of(offset, item.name))
-                has_rows = reading.first(item.table, position)
+                look = reading.look(item.table, position)
                 if self._origin is not None:
                     self._origin.accept(item.table)
-                self._note_late(reading, item, position)
-                return has_rows
+                self._name_late(reading, item, position, look)
+                return look.has_rows
             except Exception as error:
                 if item.table is None or kind_of(error) is not Failure.MISSING_OBJECT:
                     raise
@@ -421,21 +443,13 @@ class JdbcSourceConnector(SourceConnector):
                 self.context.note(f"{item.name[0].upper()}{item.name[1:]} does not exist any more and is skipped.")
                 return False
 
-    def _note_late(self, reading: Reading, item: Item, position: Position) -> None:
+    def _name_late(self, reading: Reading, item: Item, position: Position, look: Look) -> None:
         """Name rows of mode incrementing that came when larger numbers were already copied."""
         if self._typed.mode != names.INCREMENTING or item.table is None:
             return
         gaps = gaps_of(self.context.offset_reader.offset(gaps_partition(item.partition)), item.name)
-        if gaps is None or not gaps.ranges or (position.incrementing or 0) < gaps.upto:
-            return
-        source = reading.source(item.table)
-        if number_column(reading.criteria(source)) != gaps.column:  # It was renamed, or is another one.
-            return
-        told = self.context.kept.get(LATE, {}).get(item.table.full_name, ())
-        is_told = self._origin is not None and self._origin.has_named(item.table)
-        found = note_late(reading, source, gaps, None if is_told else told)
-        if found:
-            self._late = {**self._late, item.table.full_name: found}
+        told = self._origin is not None and self._origin.has_named(item.table)
+        self._late.look(reading, item, position.incrementing, look, gaps, told=told)
 
 
 def now_ms() -> int:

@@ -88,6 +88,8 @@ def selected(
         _note_missing(everything, chosen, config, parse, note)
     elif config.blacklist:
         chosen = [table for table in tables if not any(_is_named(table, name, parse) for name in config.blacklist)]
+        unused = [name for name in config.blacklist if not any(_is_named(table, name, parse) for table in everything)]
+        _note_unused("Names of table.blacklist are those of no table", unused, note)
     elif config.include:
         chosen = [
             table
@@ -96,6 +98,8 @@ def selected(
             and not any(pattern.fullmatch(table.full_name) for pattern in config.exclude)
         ]
         _note_unmatched(everything, tables, config, note)
+        patterns = [p.text for p in config.exclude if not any(p.fullmatch(table.full_name) for table in everything)]
+        _note_unused("Patterns of table.exclude.list match no table", patterns, note)
     if not (config.whitelist or config.include):
         chosen = _without_offsets(chosen, note)
     _refuse_doubled(chosen)
@@ -111,6 +115,12 @@ def _without_offsets(tables: Sequence[TableId], note: Callable[[str], None]) -> 
             " table.whitelist."
         )
     return [table for table in tables if table.table != DEFAULT_OFFSETS_TABLE]
+
+
+def _note_unused(what: str, unused: Sequence[str], note: Callable[[str], None]) -> None:
+    """Name what leaves out no table: with a misspelt name, the table that was meant is copied."""
+    if unused:
+        note(f"{what}, so they leave out none: {_listed(unused)}. Are they right?")
 
 
 def _note_missing(

@@ -75,6 +75,7 @@ class JdbcSourceTask(SourceTask):
         self._in_columns = self._has_no_stream = False
         self._position: Position | None = None
         self._gaps: GapFinder | None = None
+        self._gaps_begin: int | None = None
         self._pending: RowBatch | None = None
         self._skips = config.get(SEVERAL) == "true"
         self._failures = 0
@@ -99,6 +100,7 @@ class JdbcSourceTask(SourceTask):
             self._next_table()
             return None
         offsets = [self._bulk_offset()] * len(batch.rows) if self._is_bulk else batch.offsets()
+        self._keep_gaps(item)
         return [
             SourceRecord(
                 topic=self._topic(item),
@@ -128,6 +130,7 @@ class JdbcSourceTask(SourceTask):
         else:
             values, schema = batch.values, batch.schema
         item = self._waiting[0]
+        self._keep_gaps(item)
         return SourceColumns(
             topic=self._topic(item),
             source_partition=item.partition,
@@ -224,7 +227,7 @@ class JdbcSourceTask(SourceTask):
         if batch is not None:
             self._position = batch.after
             self._restarts.read(len(batch))
-            self._see_numbers(batch)
+            self._see_numbers(item, batch)
         return batch
 
     def _has_vanished(self, item: Item, error: Exception) -> bool:
@@ -250,8 +253,7 @@ class JdbcSourceTask(SourceTask):
             if position is None:
                 self.context.skip_to(item.partition, position_at_end(self._end_us).offset())
                 return False
-            if self._config.mode == names.INCREMENTING and item.table is not None and item.part is None:
-                self._gaps = GapFinder(position.incrementing)
+            self._gaps_begin = position.incrementing
         assert self._database is not None
         if self._connection is None:
             self._connection = self._database.connect()
@@ -340,7 +342,7 @@ class JdbcSourceTask(SourceTask):
 
     def _finish(self, item: Item) -> None:
         """Go on to the next table."""
-        self._keep_gaps(item)
+        self._end_gaps(item)
         if self._reader is not None:
             if isinstance(self._reader, ChangedReader):
                 self._reader.note_results()
@@ -358,24 +360,37 @@ class JdbcSourceTask(SourceTask):
         self._end_transaction()
         self._next_table()
 
-    def _see_numbers(self, batch: RowBatch | ColumnBatch) -> None:
-        if self._gaps is None:
+    def _gap_finder(self, item: Item) -> GapFinder | None:
+        """What sees the numbers of a table's rows, in mode incrementing; None: they are of no interest."""
+        reader = self._reader
+        if self._config.mode != names.INCREMENTING or item.table is None or reader is None:
+            return None
+        if self._gaps is None and not isinstance(reader, ChangedReader) and reader.number_column:
+            before = gaps_of(self.context.offset_reader.offset(gaps_partition(item.partition)), item.name)
+            self._gaps = GapFinder(self._gaps_begin, reader.number_column, before)
+        return self._gaps
+
+    def _see_numbers(self, item: Item, batch: RowBatch | ColumnBatch) -> None:
+        finder = self._gap_finder(item)
+        if finder is None:
             return
         if isinstance(batch, RowBatch):
-            self._gaps.add(position.incrementing for position in batch.positions)
+            finder.add(position.incrementing for position in batch.positions)
         elif batch.numbers is not None:
-            self._gaps.add_array(batch.numbers)
+            finder.add_array(batch.numbers)
 
     def _keep_gaps(self, item: Item) -> None:
-        """Keep which numbers no row has had: the next runs look whether some came late."""
-        column = "" if self._reader is None or isinstance(self._reader, ChangedReader) else self._reader.number_column
-        if self._gaps is None or not column:
-            return
-        partition = gaps_partition(item.partition)
-        before = gaps_of(self.context.offset_reader.offset(partition), item.name)
-        offset = self._gaps.offset(column, before)
+        """Keep which numbers no row has had, in the transaction of the rows: the next runs look for late ones."""
+        offset = None if self._gaps is None else self._gaps.offset()
         if offset is not None:
-            self.context.skip_to(partition, offset)
+            self.context.skip_to(gaps_partition(item.partition), offset)
+
+    def _end_gaps(self, item: Item) -> None:
+        """At the end of a range, which may be after its last row."""
+        finder = self._gap_finder(item)
+        if finder is not None and item.part is not None and item.part.upto is not None:
+            finder.end(item.part.upto.incrementing or 0)
+            self._keep_gaps(item)
 
     def _last_offset(self, item: Item) -> SourceOffset:
         """The offset of the last row of a range; {} if it has none."""

@@ -60,6 +60,10 @@ class MirrorCheckpointConnector(SourceConnector):
         count = min(max_tasks, len(groups))
         return [{**self.config, TASK_GROUPS: json.dumps(groups[number::count])} for number in range(count)]
 
+    def names_changed_topics(self, config: Mapping[str, str]) -> bool:
+        """False: checkpoints are written again where their copies have changed, and older ones are of no use."""
+        return False
+
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
         """A checkpoint replaces the one before it."""
         return ExactlyOnceSupport.SUPPORTED

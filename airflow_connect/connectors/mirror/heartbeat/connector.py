@@ -87,6 +87,10 @@ class MirrorHeartbeatConnector(SourceConnector):
         config = HeartbeatConfig.from_config(task_config)
         return [{SOURCE_NAME: config.source_alias, TARGET_NAME: config.target_alias}]
 
+    def names_changed_topics(self, config: Mapping[str, str]) -> bool:
+        """False: nobody needs an earlier heartbeat."""
+        return False
+
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
         """Nothing is read, so nothing can be read twice."""
         return ExactlyOnceSupport.SUPPORTED

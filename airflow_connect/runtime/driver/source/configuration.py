@@ -72,6 +72,12 @@ class SourceConfiguration(CheckedConfiguration[ResolvedSourceConfig]):
         return self._asked("exactly_once_support", lambda: self.connector_class().exactly_once_support(config))
 
     @cached_property
+    def names_changed_topics(self) -> bool:
+        """Whether runs look if topics to which earlier ones wrote were deleted or created again."""
+        config = dict(self.resolved.connector.raw)
+        return bool(self._asked("names_changed_topics", lambda: self.connector_class().names_changed_topics(config)))
+
+    @cached_property
     def guarantee(self) -> Guarantee:
         """`delivery.guarantee`; by default the best one that connector and worker allow."""
         connector = self.resolved.connector

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.counting import names, plural
@@ -26,6 +26,7 @@ from airflow_connect.runtime.settings import KnownState
 if TYPE_CHECKING:
     from airflow_connect.api.source import OffsetChanges, SourceOffset, SourcePartition
     from airflow_connect.exactly_once.journal import Journal
+    from airflow_connect.exactly_once.state import ConnectorState
     from airflow_connect.kafka.state.config_topic import SourceState
     from airflow_connect.runtime.driver.source.configuration import SourceConfiguration
 
@@ -62,14 +63,13 @@ class SourceSession(ClusterSession):
         name = self._config.connector.name
         return config_topic.read(self.admin, self._reader_settings(), self._config.worker.sources.config_topic, name)
 
-    def peek_kept(self) -> Mapping[str, Any]:
-        """The connector's document of the last run, without fencing other runs or creating anything."""
+    def peek_state(self) -> ConnectorState | None:
+        """What the last run has left, without fencing other runs or creating anything; None: there was none."""
         topic = runs_topic.find(self.admin, self._config.worker.runs_topic)
         if topic is None:
-            return {}
+            return None
         name = self._config.connector.name
-        state = view_of(name, read_state(self.admin, self._reader_settings(), topic, name)[0].values).state
-        return {} if state is None else state.kept
+        return view_of(name, read_state(self.admin, self._reader_settings(), topic, name)[0].values).state
 
     def ensure_group_empty(self, state: SourceState) -> None:
         """Refuse to continue while a live Kafka Connect worker may be running the connector.

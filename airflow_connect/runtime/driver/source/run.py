@@ -32,6 +32,7 @@ from airflow_connect.runtime.driver.reporting import end_of, failed_end_of, now_
 from airflow_connect.runtime.driver.run_in_progress import RunInProgress
 from airflow_connect.runtime.driver.source.kafka_session import SourceSession
 from airflow_connect.runtime.driver.source.started_source import StartedSource
+from airflow_connect.runtime.driver.source.written_topics import WrittenTopics
 from airflow_connect.runtime.driver.started import ConnectorRun
 from airflow_connect.runtime.failed_records import skipped
 from airflow_connect.runtime.left_out import error_of, note_of, without_doubles
@@ -118,6 +119,7 @@ class SourceRun(RunInProgress):
                 self._name_lost_ends(kafka)
                 self._take_over(kafka, offsets)
                 self._name_missing(state.source_partitions, offsets, "when the last run ended")
+                written = self._look_at_topics(kafka, state.topic_ids, offsets)
                 # The connector that planned stays started until its tasks have ended, as in Kafka Connect.
                 started = planning.enter_context(self._started(offsets))
                 self._reconcile(kafka, offsets, started)
@@ -154,6 +156,11 @@ class SourceRun(RunInProgress):
         with self._phase("commit"):
             logs = kafka.offsets_logs()
             state = replace(state, source_partitions=len(committed), offsets_logs=logs, kept=self._kept)
+            if written is not None:
+                ids, notes = written.after(_written_by(reports), len(committed))
+                state = replace(state, topic_ids=ids)
+                for note in notes:
+                    self._notes.add(note)
             return self._close(journal, state, plan, reports)
 
     def _all_left_out(self, reports: Sequence[TaskReport]) -> list[LeftOutPart]:
@@ -210,6 +217,17 @@ class SourceRun(RunInProgress):
                 " If they must not, stop the connector and set its offsets before the next run."
             )
 
+    def _look_at_topics(
+        self, kafka: SourceSession, known: Mapping[str, str], offsets: SourceOffsets
+    ) -> WrittenTopics | None:
+        """Add notes about topics of earlier runs that were deleted or created again; None: the source needs none."""
+        if not self._config.names_changed_topics:
+            return None
+        written = WrittenTopics(known, kafka.admin)
+        for note in written.look(len(offsets)):
+            self._notes.add(note)
+        return written
+
     def plan_only(self, kafka: SourceSession, offsets: SourceOffsets) -> Plan:
         """The plan that a run would have now. No task will run.
 
@@ -220,7 +238,9 @@ class SourceRun(RunInProgress):
         Raises:
             ConnectError: the connector cannot configure its tasks.
         """
-        self._kept = kafka.peek_kept()
+        state = kafka.peek_state()
+        self._kept = {} if state is None else state.kept
+        self._look_at_topics(kafka, {} if state is None else state.topic_ids, offsets)
         self._cluster_id, self._admin_settings = kafka.cluster_id, kafka.admin.settings
         with self._started(offsets, only_plans=True) as started:
             return self._plan(started, offsets)[0]
@@ -316,3 +336,7 @@ class SourceRun(RunInProgress):
             detail=RunDetail.of(reports),
             error=self._error.to_json() if self._error is not None else None,
         )
+
+
+def _written_by(reports: Sequence[TaskReport]) -> set[str]:
+    return {topic for report in reports if report.source is not None for topic in report.source.topics}

@@ -89,6 +89,26 @@ def test_repeated_copy_says_that_it_has_changed_nothing(opensearch, unique_name)
     assert documents(opensearch, unique_name) == {"k0": {"v": 4}, "k1": {"v": 5}}
 
 
+def test_repeated_copy_of_documents_with_long_ids_says_the_same(opensearch, unique_name):
+    """The server's reason was cut within the id: each run failed after some tries."""
+    keys = [
+        "k" * 512,
+        "ü" * 256,
+        "[x]: version conflict, current version [9] is higher or equal to the one provided [9]",
+    ]
+    rows = [record(n, {"v": n}, key=key, topic=unique_name) for n, key in enumerate(keys)]
+    task = SearchTask(opensearch.url, unique_name, max_retries="1")
+    task.write(rows)
+    runner = task.open()
+    for row in rows:
+        runner.put(row)
+    runner.complete()
+    runner.close()
+    (note,) = runner.notes.sentences
+    assert "3 records were not written again" in note
+    assert sorted(document["v"] for document in documents(opensearch, unique_name).values()) == [0, 1, 2]
+
+
 def test_data_stream_with_keys_as_ids_keeps_the_first_record_and_counts_the_others(opensearch, unique_name):
     dataset = unique_name.replace("-", "")
     template = {"index_patterns": [f"logs-{dataset}-*"], "data_stream": {}, "priority": 500}

@@ -11,6 +11,7 @@ from airflow_connect.connectors.search.answers import Verdict, judge
 from airflow_connect.connectors.search.conflicts import (
     DROPPED,
     IN_FAILURE_STORE,
+    SAME_VERSION,
     Conflict,
     Conflicts,
     Place,
@@ -67,6 +68,27 @@ def test_too_many_fields_have_a_code_of_their_own_in_the_words_of_both_servers()
     ):
         ((_, error),) = judged(failed(400, "illegal_argument_exception", reason)).rejected
         assert error.code == "search.too_many_fields"
+
+
+def test_words_of_the_server_count_also_after_a_long_id_and_not_those_of_the_id():
+    """The text was cut before: the document was sent again until the run failed, and so did the next one."""
+    kind, told = "version_conflict_engine_exception", "is higher or equal to the one provided"
+    for name in ("k" * 512, f"x]: version conflict, current version [9] {told} [9]"):
+        ours = f"[{name}]: version conflict, current version [7] {told} [7] (seqNo [3])"
+        newer = f"[{name}]: version conflict, current version [7] {told} [3]"
+        race = f"[{name}]: version conflict, required seqNo [4], primary term [1]. current document has seqNo [5]"
+        verdict = judged(*(failed(409, kind, reason) for reason in (ours, newer, race)))
+        assert verdict.conflicts == [(0, SAME_VERSION), (1, 7)] and verdict.again == [2]
+        assert len(verdict.reason) <= 500
+    field = "f" * 600
+    raced = judged(
+        failed(400, "illegal_argument_exception", f"mapper [{field}] cannot be changed from type [a] to [b]")
+    )
+    ((_, error),) = raced.rejected
+    assert len(error.message) < 700
+    assert raced.retry_races() and raced.again == [0] and raced.rejected == []
+    many = f"failed to parse [{field}]; Limit of total fields [1000] has been exceeded"
+    assert judged(failed(400, "illegal_argument_exception", many)).rejected[0][1].code == "search.too_many_fields"
 
 
 def test_conflicts_are_documents_that_are_there_but_for_updates():

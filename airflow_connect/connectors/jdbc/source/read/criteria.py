@@ -24,6 +24,8 @@ from airflow_connect.errors import ConfigError
 
 _BEGIN, _END, _ID = "connect_begin", "connect_end", "connect_id"
 _LAST, _LAST_ID = "connect_last", "connect_last_id"
+_LISTED = 4
+"""Ranges of fewer numbers than this are written as a list of them."""
 _SQLITE_FORM = "%Y-%m-%d %H:%M:%f"
 _FIRST = {"postgresql": "> '-infinity'", "mysql": ">= '0001-01-01'", "sqlite": "IS NOT NULL"}
 _NO_TIME = {"postgresql": "IN ('infinity', '-infinity')", "mysql": "< '0001-01-01'", "sqlite": "IS NULL"}
@@ -148,11 +150,25 @@ class Source:
         """The largest value of a table's column."""
         return Statement(f"SELECT MAX({self._quoting.text(column)}) FROM {self._from}", {})
 
-    def numbers_in(self, column: str, ranges: Sequence[tuple[int, int]], most: int) -> Statement:
-        """The numbers of a table's column in some ranges, ascending."""
+    def bounds(self, column: str, database: str) -> Statement:
+        """The largest and the smallest value of a table's column."""
         name = self._quoting.text(column)
-        inside = " OR ".join(f"{name} BETWEEN {first} AND {last}" for first, last in ranges)
-        return Statement(f"SELECT {name} FROM {self._from} WHERE {inside} ORDER BY {name} LIMIT {most}", {})
+        if database == "sqlite":  # which finds both in an index only if they are asked for one by one
+            largest, smallest = (f"(SELECT {extreme}({name}) FROM {self._from})" for extreme in ("MAX", "MIN"))
+            return Statement(f"SELECT {largest} AS largest, {smallest} AS smallest", {})
+        return Statement(f"SELECT MAX({name}) AS largest, MIN({name}) AS smallest FROM {self._from}", {})
+
+    def numbers_in(self, column: str, ranges: Sequence[tuple[int, int]], most: int) -> Statement:
+        """The numbers of a table's column in some ranges, ascending; no more than `most`."""
+        name = self._quoting.text(column)
+        # Servers plan a list of numbers in a quarter of the time that as many ranges need.
+        few = [pair for pair in ranges if pair[1] - pair[0] < _LISTED]
+        listed = [str(number) for first, last in few for number in range(first, last + 1)]
+        parts = [f"{name} IN ({', '.join(listed)})"] if listed else []
+        parts += [f"{name} BETWEEN {first} AND {last}" for first, last in ranges if last - first >= _LISTED]
+        # By an expression: the order of the column itself has planners read all of its index, with a filter.
+        order = f"ORDER BY {name} + 0 LIMIT {most}"
+        return Statement(f"SELECT {name} FROM {self._from} WHERE {' OR '.join(parts)} {order}", {})
 
     def values_of(self, column: str) -> Statement:
         """One value of a column that is not null."""

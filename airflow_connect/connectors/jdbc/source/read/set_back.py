@@ -7,6 +7,8 @@ outbox, do no harm: the database continues with the next number.
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc.source.offsets.positions import NO_ID
@@ -26,6 +28,7 @@ FROM ({PG_SEQUENCES.format(table="to_regclass(%(table)s)")}) numbered WHERE attn
 _MYSQL_COUNTER = """
 SELECT auto_increment FROM information_schema.tables WHERE table_schema = %(schema)s AND table_name = %(table)s
 """
+_LEAST = -(1 << 63)
 _SQLITE_KEY_INDEX = "SELECT 1 FROM pragma_index_list(?) WHERE origin = 'pk'"
 _SQLITE_COUNTER = "SELECT seq + 1 FROM sqlite_sequence WHERE name = ?"
 
@@ -49,7 +52,22 @@ def check_unfinished(reading: Reading, table: TableId | None, largest: int) -> N
         _check_not_set_back(reading, source, column, largest, found, unfinished=True)
 
 
-def has_larger(reading: Reading, source: Source, column: Column, offset: int | None) -> bool:
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a plan has seen of a table.
+
+    Attributes:
+        has_rows: whether there are rows after the offset.
+        column: the incrementing column, in mode incrementing; otherwise None.
+        smallest: its smallest number; None: there is no row.
+    """
+
+    has_rows: bool
+    column: Column | None = None
+    smallest: int | None = None
+
+
+def look_at_numbers(reading: Reading, source: Source, column: Column, offset: int | None) -> Look:
     """Whether a table has a row after the offset, in mode incrementing.
 
     Args:
@@ -61,7 +79,25 @@ def has_larger(reading: Reading, source: Source, column: Column, offset: int | N
     Raises:
         OffsetError: there is none, and the numbers that the database gives to new rows are not larger than the offset.
     """
-    largest = reading.execute(source.largest(column.name)).scalar_one()
+    row = reading.execute(source.bounds(column.name, reading.name)).mappings().one()
+    largest, smallest = row.values()
+    return Look(_has_larger(reading, source, column, offset, largest), column, _floor(smallest))
+
+
+def _floor(smallest: Any) -> int | None:
+    whole: int
+    if smallest is None or isinstance(smallest, str | bytes):
+        return None
+    try:
+        whole = math.floor(smallest)
+    except ValueError:  # NaN, of a numeric column of PostgreSQL
+        return None
+    except OverflowError:  # infinity
+        return _LEAST if smallest < 0 else None
+    return whole
+
+
+def _has_larger(reading: Reading, source: Source, column: Column, offset: int | None, largest: Any) -> bool:
     if isinstance(largest, str | bytes):
         return True  # SQLite sorts texts last; the task that reads it names the value
     # NaN, which PostgreSQL sorts last, is equal to nothing.

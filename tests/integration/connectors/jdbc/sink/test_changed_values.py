@@ -288,3 +288,46 @@ def test_arrays_whose_elements_are_rounded_are_named(postgresql_database):
     (note,) = runner.notes.sentences
     assert note.startswith("The column a of orders keeps 0 digits after the point, and the field has 2")
     assert postgresql_database.rows("SELECT a, b FROM orders") == [([1], [Decimal("1.25")])]
+
+
+BYTES_OF_TEXTS = {
+    "utf16": (b"\0a", b"a"),
+    "ucs2": (b"\0a", b"abc"),
+    "utf32": (b"\0\0\0a", b"\0a\0"),
+    "ascii": (b"a?", b"\x80"),
+    "cp1251": (b"a?\xff", b"\x98"),
+    "latin1": (b"\x80\x81\xff", None),
+    "utf8mb4": ("ü😀".encode(), b"\xed\xa0\x80"),
+    "utf8mb3": ("ü".encode(), "😀".encode()),
+    "sjis": (b"\x81\x98", b"\xff"),
+    "binary": (b"\xff", None),
+}
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert", "update"])
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+@pytest.mark.parametrize("charset", BYTES_OF_TEXTS)
+def test_bytes_that_are_no_text_of_their_column_are_refused(mariadb_database, charset, columnar, mode):
+    """MariaDB put a zero byte before those of UTF-16, and kept some that no reader gets back as a character."""
+    right, wrong = BYTES_OF_TEXTS[charset]
+    mariadb_database.execute(
+        f"CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(20) CHARACTER SET {charset})",
+        "INSERT INTO orders VALUES (0, NULL), (1, NULL), (2, NULL)" if mode == "update" else "SELECT 1",
+    )
+    schema = s.struct(("id", s.INT32), ("v", s.OPTIONAL_BYTES))
+    rows = [right, None] if wrong is None else [right, None, wrong]
+    values = [{"id": n, "v": value and base64.b64encode(value).decode()} for n, value in enumerate(rows)]
+    config = {"insert_mode": mode, "pk_mode": "record_value", "pk_fields": "id", "errors_tolerance": "all"}
+    done = ColumnRun(mariadb_database, schema, **config).copy(values, columnar=columnar)
+    kept = dict(mariadb_database.rows("SELECT id, CAST(v AS BINARY) FROM orders"))
+    assert (kept[0], kept[1], kept.get(2)) == (right, None, None)
+    assert done.letters == ([] if wrong is None else [2])
+
+
+def test_error_of_bytes_that_are_no_text_names_the_field_and_the_character_set(mariadb_database):
+    mariadb_database.execute("CREATE TABLE orders (v VARCHAR(20) CHARACTER SET ucs2)")
+    run = SinkRun(mariadb_database, errors_tolerance="all")
+    give(run.open(), records({"v": b"abc"}, {"v": b"\0a"}, schema=s.struct(("v", s.BYTES))))
+    ((offset, text),) = run.errors.letters
+    assert offset == 0 and text.startswith("The field v of orders-0@0 has bytes that are no text of the character set")
+    assert mariadb_database.rows("SELECT v FROM orders") == [("a",)]

@@ -49,7 +49,7 @@ def test_negative_numbers_are_counted_and_can_be_copied(database: Database, colu
     database.execute("INSERT INTO orders VALUES (0)")
     run = runs.run()
     assert run.ids() == [0] and any(named in note for note in run.notes)
-    ((partition, _),) = runs.committed()
+    (partition,) = [partition for partition, _ in runs.committed() if "gaps" not in partition]
     runs.commit(partition, {"incrementing": -6})
     run = runs.run()
     assert run.ids() == [-5, -1, 0] and run.notes == []

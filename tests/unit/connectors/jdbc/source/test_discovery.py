@@ -45,6 +45,24 @@ def topics(database: Database, tasks: int = 1, **more: str) -> list[str]:
     return [topic.removeprefix("db-") for topic in Copies(config).run(tasks=tasks).topics]
 
 
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ({"table.blacklist": "a, bb"}, "Names of table.blacklist are those of no table, so they leave out none: bb."),
+        ({"table.blacklist": "a, seen"}, ""),
+        (
+            {"table.include.list": "a|b", "table.exclude.list": "b, c.*d"},
+            "Patterns of table.exclude.list match no table, so they leave out none: c.*d.",
+        ),
+        ({"table.include.list": "a|b", "table.exclude.list": "b"}, ""),
+    ],
+)
+def test_names_that_leave_out_no_table_are_named(database: Database, chosen: dict[str, str], said: str) -> None:
+    """The table that was meant is copied, such as one with what nobody else may see."""
+    run = Copies({"connection.url": database.jdbc_url, "mode": "bulk", **RENAMED, **chosen}).run()
+    assert [note for note in run.notes if "leave out none" in note] == ([f"{said} Are they right?"] if said else [])
+
+
 @pytest.mark.parametrize("tasks", [1, 3, 50])
 def test_whole_database_is_copied_by_default_whatever_the_names(database: Database, tasks: int) -> None:
     assert topics(database, tasks) == sorted(NAMES)
