@@ -392,6 +392,9 @@ class ModelConfig:
 
     kept_offsets = notes_on_changes = first_offsets
 
+    def unfinished(self, _: PlannedRun) -> tuple[str, ...]:
+        return ()
+
     keeps_document = False
 
     def plan_state(self, run: PlannedRun) -> PlannedState:

@@ -310,7 +310,7 @@ class SinkRun(RunInProgress):
     def _end_empty(
         self, kafka: SinkSession, state: SinkRunState, plan: Plan, positions: Positions, documents: RunDocuments
     ) -> RunReport:
-        plan = self._noting(plan, tuple(documents.state.notes))
+        plan = self._noting(plan, (*documents.state.notes, *self._config.sink.unfinished(documents.planned)))
         is_stale = state.is_stale or documents.state.kept is not None
         state = replace(state, connector=documents.told(state.connector), is_stale=is_stale)
         manifest = self._manifest(plan, positions, documents, ())
