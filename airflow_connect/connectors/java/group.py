@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.connectors.java.iceberg_names import ICEBERG_SINK
+from airflow_connect.connectors.java.iceberg_names import ICEBERG_SINK, SESSION_TIMEOUT, SESSION_TIMEOUT_MS
 from airflow_connect.connectors.java.keys import ALWAYS, AUTO, JavaSinkKeys
 from airflow_connect.counting import names
 from airflow_connect.errors import TaskFailedError
@@ -28,9 +28,6 @@ PARTITIONS = "partitions"
 JOIN_TIMEOUT_S = 120.0
 """How long a task waits for the other tasks of its run."""
 _PAUSE_S = 0.25
-_SESSION_TIMEOUT = "session.timeout.ms"
-_SESSION_TIMEOUT_MS = "20000"
-"""After a run was killed, its members stay in the group for this time, and the next run cannot begin."""
 
 Call = Callable[..., Any]
 
@@ -166,7 +163,7 @@ def group_request(facts: Mapping[str, Any], everyone: Sequence[TopicPartition]) 
     """The member `group` of the request that starts a task."""
     return {
         "id": facts["id"],
-        "config": {_SESSION_TIMEOUT: _SESSION_TIMEOUT_MS, **facts["java"]},
+        "config": {SESSION_TIMEOUT: SESSION_TIMEOUT_MS, **facts["java"]},
         "partitions": [list(tp) for tp in everyone],
         "timeout_ms": int(JOIN_TIMEOUT_S * 1000),
     }

@@ -22,6 +22,9 @@ INTERVAL_MS = 30_000
 """Ours, if the configuration has none. The plugin's is five minutes, which every run would have to wait for."""
 CONTROL = "control"
 """In the document for tasks: where the control topic ended."""
+SESSION_TIMEOUT = "session.timeout.ms"
+SESSION_TIMEOUT_MS = "20000"
+"""After a run was killed, its members stay in their groups for this time, and the next run cannot begin."""
 _CONNECTION = ("bootstrap.", "security.", "sasl.", "ssl.", "client.dns.")
 
 
@@ -45,6 +48,8 @@ def with_defaults(config: Mapping[str, str], group: SinkGroup) -> dict[str, str]
     added = {COMMIT_INTERVAL_MS: str(INTERVAL_MS)}
     if BOOTSTRAP not in config:
         added |= {f"{KAFKA}{name}": value for name, value in group.java.items() if name.startswith(_CONNECTION)}
+        # After a run was killed, its coordinator stays a member of its own group for this time.
+        added[f"{KAFKA}{SESSION_TIMEOUT}"] = group.java.get(SESSION_TIMEOUT, SESSION_TIMEOUT_MS)
     if group.name != f"connect-{config['name']}":
         added[CONNECT_GROUP] = group.name
     return {**added, **config}

@@ -120,11 +120,6 @@ final class GroupMember {
         }
     }
 
-    /** Whether {@link #check} would fail. */
-    boolean isLost() {
-        return failure.get() != null;
-    }
-
     /** What the group has committed; partitions without an offset are left out. */
     Map<TopicPartition, OffsetAndMetadata> committed(Set<TopicPartition> partitions) throws GroupException {
         Map<TopicPartition, OffsetAndMetadata> found = new HashMap<>();

@@ -220,9 +220,20 @@ final class SinkHost implements TaskHost {
         stopping.run("stop", task::stop);
         stopping.run("close of the converters", () -> warnings.addAll(chain.close()));
         if (member != null) {
+            stopping.run("end of its threads", this::awaitThreads);
             stopping.run("leaving the group", member::close);
         }
         return warnings;
+    }
+
+    /** The plugin may close clients in threads of its own. One that cannot leave its group delays the next run. */
+    private void awaitThreads() throws InterruptedException {
+        for (Thread thread : Thread.getAllStackTraces().keySet()) {
+            if (thread.getContextClassLoader() == calls.loader() && !thread.isDaemon() && thread.isAlive()
+                    && thread != Thread.currentThread() && !thread.getName().equals("connect-request")) {
+                thread.join();
+            }
+        }
     }
 
     private String name() {
