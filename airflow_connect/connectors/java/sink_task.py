@@ -93,6 +93,8 @@ class JavaSinkTask(SinkTask):
     def open(self, partitions: Collection[TopicPartition]) -> None:
         """Start the host and the Java task."""
         config = self._config
+        if GROUP in config and not partitions:
+            return  # A member without partitions would only make the others wait.
         self._member = self._membership() if GROUP in config else None
         self._host = start_host(self.plugin, config)
         joining = {} if self._member is None else {"group": self._member.request()}
@@ -220,6 +222,8 @@ class JavaSinkTask(SinkTask):
 
     def flush(self) -> Sequence[StagedFile]:
         """Let the plugin write what it has; it confirms that in `pre_commit`."""
+        if self._host is None:
+            return ()
         self._put(rows=0)
         self.report_failed()
         return ()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyspark
 from pyiceberg.catalog import Catalog, load_catalog
@@ -14,6 +17,7 @@ from tests.devstack.iceberg_worker import ICEBERG_LOCK, SPARK_JARS
 from tests.devstack.jars import fetch_jars
 from tests.support.copies.java_plugin import JavaConnector, plugin_folder
 
+COUNT_OF_PARTITIONS = 2
 CLASS = "org.apache.iceberg.connect.IcebergSinkConnector"
 QUICK = {
     "iceberg.control.commit.interval-ms": "1500",
@@ -27,6 +31,11 @@ def iceberg_plugin(plugin_path: Path) -> Path:
     found = sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar"))
     spark = [path for path in found if path.name.startswith(SPARK_JARS)]
     return plugin_folder(plugin_path, ICEBERG_LOCK, [*fetch_jars(ICEBERG_LOCK), *spark])
+
+
+def rows(numbers: Iterable[int]) -> list[Any]:
+    """Records with these numbers, for a topic of two partitions."""
+    return [(n % COUNT_OF_PARTITIONS, None, json.dumps({"n": n}).encode(), 1000 + n, []) for n in numbers]
 
 
 @dataclass

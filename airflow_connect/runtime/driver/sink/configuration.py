@@ -189,6 +189,7 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
             now_ms=now_ms,
             flush_on_end=self.resolved.connector.flush_on_end,
             task_configs=self.task_configs,
+            together=self.commits_offsets,
             java_plugins=plugins_of(self.resolved.connector.raw, self.resolved.java),
         )
 
