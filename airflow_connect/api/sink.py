@@ -289,6 +289,18 @@ class SinkConnector(Connector):
         """
         return False
 
+    def unjudged(self, kept: Mapping[str, Any]) -> Mapping[TopicPartition, int]:
+        """Where the last run began, if it has ended without a commit: it knew which records had failed, and is gone.
+
+        Only for a connector that commits offsets itself, and only asked with `errors.tolerance=all`. The records from
+        there on are read again, and failures among them counted and kept as dead letters. Tasks must not write again
+        what the group has as written. Called before `start`, also for a plan that is only shown.
+
+        Args:
+            kept: the connector's document, as `plan_state` of that run returned it, or `state_after` of a complete one.
+        """
+        return {}
+
     def unfinished(self, run: PlannedRun) -> Sequence[str]:
         """Finish what an earlier run has left that was killed; called if a run has nothing to copy.
 

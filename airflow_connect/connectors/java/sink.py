@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.java.iceberg_runs import ControlRun
     from airflow_connect.jvm.host import PluginHost
 
+VERSION = 1
+STARTS = "starts"
+"""In the connector's document: where a run began, by topic and partition, until it has ended with a commit."""
 _QUICK_MS = "1000"
 _PAUSE_S = 0.25
 
@@ -102,15 +105,27 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
             return PlannedState()
         partitions = sorted({r.topic_partition for r in run.ranges})
         for_tasks: dict[str, Any] = {PARTITIONS: [list(tp) for tp in partitions]}
+        kept = self._beginning(run)
         if not self._is_iceberg(self.config):
-            return PlannedState(for_tasks, leaves_nothing=True)
+            return PlannedState(for_tasks, kept, leaves_nothing=True)
         from airflow_connect.connectors.java.iceberg import ControlTopic
         from airflow_connect.connectors.java.iceberg_runs import ControlRun
 
         group = self.context.group
         self._control = ControlRun.planned(ControlTopic(group.client, control_topic(self.config), group.name), run)
         for_tasks[CONTROL] = self._control.for_tasks()
-        return PlannedState(for_tasks, leaves_nothing=True, notes=tuple(self._control.notes))
+        return PlannedState(for_tasks, kept, leaves_nothing=True, notes=tuple(self._control.notes))
+
+    def _beginning(self, run: PlannedRun) -> Mapping[str, Any] | None:
+        """The document with where this run begins: its tasks may move offsets behind records that have failed."""
+        if not run.ranges or self.config.get("errors.tolerance") != "all":
+            return None
+        return {"version": VERSION, **run.kept, STARTS: {str(r.topic_partition): r.start for r in run.ranges}}
+
+    def unjudged(self, kept: Mapping[str, Any]) -> Mapping[TopicPartition, int]:
+        """See `SinkConnector`."""
+        places = ((*place.rpartition("-")[::2], start) for place, start in kept.get(STARTS, {}).items())
+        return {TopicPartition(topic, int(number)): int(start) for topic, number, start in places}
 
     def after_tasks(self) -> None:
         """See `JavaConnector`. Files must be in their tables.
@@ -124,8 +139,10 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
 
     def state_after(self, run: CopiedRun) -> StateAfter:
         """See `SinkConnector`: where the control topic ends, once everything in it is final."""
-        if self._control is None or not run.reports:
+        if not run.reports:
             return StateAfter(run.planned.kept)
+        if self._control is None:
+            return StateAfter({key: value for key, value in run.planned.kept.items() if key != STARTS})
         ends = {str(part.range.topic_partition): part.commit_offset for part in run.reports}
         known = dict(run.planned.kept.get("offsets", {}))
         return StateAfter(self._control.kept({**known, **ends}), notes=self._said)

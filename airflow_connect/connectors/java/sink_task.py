@@ -76,6 +76,8 @@ class JavaSinkTask(SinkTask):
         self._host: PluginHost | None = None
         self._member: Membership | None = None
         self._written: Written | None = None
+        self._known: dict[TopicPartition, int] = {}
+        """What was written before this task: up to this offset, the host passes nothing to the plugin."""
         self._typed = JavaSinkKeys.from_config(config)
         self._config = config
         self._read: dict[TopicPartition, int] = {}
@@ -107,7 +109,7 @@ class JavaSinkTask(SinkTask):
             task_class=config[TASK_CLASS],
             task_id=int(config[TASK_ID]),
             assignment=[[tp.topic, tp.partition] for tp in partitions],
-            stop_on_error=config.get("errors.tolerance", "none") != "all",
+            stop_on_error=not self._tolerates,
             data=not self.takes_whole_records,
         )
         if self._member is not None:
@@ -129,15 +131,23 @@ class JavaSinkTask(SinkTask):
         )
 
     def _skip_written(self, committed: Sequence[Sequence[Any]]) -> None:
-        """Skip what another attempt of this task has written: the plugin has committed its offsets with it."""
+        """Skip what another attempt of this task, or a run that has failed, has written and committed.
+
+        If errors are tolerated, it is converted again, to find the records that failed; the plugin does not get it.
+        """
         starts = {r.topic_partition: r.start for r in self.context.ranges}
-        for topic, number, offset, _note in committed:
+        for topic, number, offset in committed:
             tp = TopicPartition(topic, number)
-            if offset > starts.get(tp, offset):
+            if offset <= starts.get(tp, offset):
+                continue
+            self._known[tp] = offset
+            if not self._tolerates:
                 self.context.offset(tp, offset)
-                self.context.note(
-                    f"Another attempt of a task has written {tp} up to the offset {offset}, so this one began there."
-                )
+            self.context.note(f"{tp} was written up to the offset {offset} before, and was not written again.")
+
+    @property
+    def _tolerates(self) -> bool:
+        return self._config.get("errors.tolerance", "none") == "all"
 
     def _finish(self) -> None:
         """Wait until the plugin has committed what it has got."""
@@ -157,7 +167,8 @@ class JavaSinkTask(SinkTask):
             self._put(rows=0)
             self.report_failed()
 
-        self._member.finish(self._call, put, self._last, self._written)
+        last = {tp: offset for tp, offset in self._last.items() if offset >= self._known.get(tp, 0)}
+        self._member.finish(self._call, put, last, self._written)
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         """See `SinkTask`; with `takes_whole_records`, the value of each record is the whole message."""

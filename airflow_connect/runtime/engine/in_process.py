@@ -61,7 +61,7 @@ class InProcessEngine:
 def _results(
     run: Callable[[TaskPlan], TaskReport], tasks: Sequence[TaskPlan], *, together: bool
 ) -> Iterator[Callable[[], TaskReport]]:
-    """What returns the report of each task, or raises its error: one task after another, unless they need each other."""
+    """What returns the report of each task, or raises its error: one after another, unless they need each other."""
     if not together or len(tasks) == 1:
         yield from (partial(run, task) for task in tasks)
         return

@@ -116,6 +116,12 @@ class StartedSink(Started):
             return ()
         return self.call("unfinished", lambda connector: tuple(connector.unfinished(run)))
 
+    def unjudged(self, kept: Mapping[str, Any]) -> Mapping[TopicPartition, int]:
+        """Where a run began that has ended without a commit."""
+        if not self._overrides("unjudged"):
+            return {}
+        return self.call_unstarted("unjudged", lambda connector: dict(connector.unjudged(kept)))
+
     def plan_state(self, run: PlannedRun) -> PlannedState:
         """What tasks are to know of earlier runs."""
         if not self.keeps_document:

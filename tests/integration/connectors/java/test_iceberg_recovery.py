@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from airflow_connect.runtime import crash_points
-from tests.conftest import TopicProducer
+from tests.conftest import MakeTopic, TopicProducer
 from tests.devstack.iceberg_worker import IcebergWorker
 from tests.support.copies.java_iceberg import LONGEST_S, JavaIceberg, killed_once_offsets_moved, rows
 from tests.support.kafka_data import create_topic
@@ -63,6 +63,23 @@ def test_each_record_is_in_the_table_once_wherever_a_run_is_killed(
     produce(sink.config["topics"], rows(range(30, 40)))
     sink.run()
     assert sink.numbers() == Counter(range(40))
+    assert sink.run().status == "empty"
+
+
+def test_dead_letters_of_a_killed_run_are_found_again(
+    java_iceberg_sink: JavaIceberg, produce: TopicProducer, make_topic: MakeTopic
+) -> None:
+    """Their offsets are committed, but only the run that was killed knew that they had failed."""
+    sink = java_iceberg_sink
+    letters = make_topic()
+    sink.config |= {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": letters}
+    topic = sink.config["topics"]
+    produce(topic, [*rows(range(20)), (0, None, b"no JSON", 1, []), *rows(range(20, 30))])
+    killed_once_offsets_moved(sink)
+    again = sink.run()
+    assert (again.records, again.dead_lettered) == (30, 1)
+    assert sink.numbers() == Counter(range(30))
+    assert [message.value() for message in sink.messages(letters)] == [b"no JSON"]
     assert sink.run().status == "empty"
 
 

@@ -66,6 +66,7 @@ final class GroupMember {
         config.put(PlannedAssignor.PARTITIONS, own);
         config.put("enable.auto.commit", false);
         config.put("auto.offset.reset", "earliest"); // Of positions only: nothing is read.
+        config.put("isolation.level", "read_committed"); // Offsets of an open transaction are waited for.
         config.put("allow.auto.create.topics", false);
         config.remove("group.instance.id");
         consumer = new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());

@@ -28,6 +28,7 @@ final class SinkHost implements TaskHost {
     private final ErrantRecords errant = new ErrantRecords();
     private final Set<TopicPartition> assignment;
     private final GroupMember member; // null: the plugin needs none
+    private final Map<TopicPartition, Long> written = new HashMap<>(); // by the group, when this task was started
     private final boolean stopOnError;
     private FrameReader frame;
     private int row;
@@ -53,6 +54,9 @@ final class SinkHost implements TaskHost {
             if (member != null) {
                 member.join(Json.topicPartitions(group.path("partitions")), group.path("timeout_ms").asLong());
             }
+            if (member != null) {
+                member.committed(assignment).forEach((partition, offset) -> written.put(partition, offset.offset()));
+            }
             SinkTaskContext given = member == null ? context : new GroupSinkContext(member.consumer(), context);
             calls.run("initialize", name(), () -> task.initialize(given));
             calls.run("start", name(), () -> task.start(setup.taskConfig()));
@@ -66,10 +70,11 @@ final class SinkHost implements TaskHost {
     }
 
     /** What the task has asked for while it was started: some begin at offsets of their own. */
-    ObjectNode started() throws GroupException {
+    ObjectNode started() {
         ObjectNode result = Json.object();
         if (member != null) {
-            result.set("committed", committed(assignment));
+            ArrayNode known = result.putArray("committed");
+            written.forEach((partition, offset) -> known.add(Json.array(partition).add(offset)));
         }
         errant.moveTo(result);
         context.moveTo(result);
@@ -133,7 +138,7 @@ final class SinkHost implements TaskHost {
                 SinkRecord record = convert(current);
                 if (record == null) {
                     outcome.dropped.addInt(current);
-                } else {
+                } else if (!isWritten(record)) {
                     converted.add(record);
                 }
             } catch (RecordFailure failure) {
@@ -144,6 +149,13 @@ final class SinkHost implements TaskHost {
             }
         }
         return converted;
+    }
+
+    /** A record that the group has as written is converted only, because it may fail: the plugin has had it. */
+    private boolean isWritten(SinkRecord record) {
+        Long end = written.isEmpty() ? null
+                : written.get(new TopicPartition(record.originalTopic(), record.originalKafkaPartition()));
+        return end != null && record.originalKafkaOffset() < end;
     }
 
     private SinkRecord convert(int index) throws RecordFailure, PluginFailure {
