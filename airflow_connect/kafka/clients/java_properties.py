@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_connect.config.resolved.client_layers import client_layers
+from airflow_connect.errors import ConfigError
 from airflow_connect.kafka.clients.java_security import PEM_SUFFIXES
 from airflow_connect.kafka.clients.librdkafka_names import NAMES
 
@@ -46,6 +47,9 @@ def java_properties(worker: Mapping[str, Any], connector: Mapping[str, Any], kin
     Args:
         worker, connector: whole configurations, references resolved.
         kind: `consumer`, `producer` or `admin`.
+
+    Raises:
+        ConfigError: certificate and key are in different files.
     """
     given: dict[str, str] = {}
     for layer in client_layers(worker, connector, kind):
@@ -79,8 +83,16 @@ def _add_stores(given: Mapping[str, str], found: dict[str, str]) -> None:
     if "ssl.ca.location" in given:
         found["ssl.truststore.location"] = given["ssl.ca.location"]
         found["ssl.truststore.type"] = "PEM"
-    certificate = given.get("ssl.certificate.location")
-    if certificate is not None and certificate == given.get("ssl.key.location"):
+    certificate, key = given.get("ssl.certificate.location"), given.get("ssl.key.location")
+    if certificate != key:
+        raise ConfigError(
+            f"ssl.certificate.location={certificate} and ssl.key.location={key}: clients in Java read certificates and"
+            " private key from one PEM file.",
+            suggestion="Write both into one file, and set both keys to it, or ssl.keystore.location and"
+            " ssl.keystore.type=PEM.",
+            config_path="ssl.certificate.location" if key is None else "ssl.key.location",
+        )
+    if certificate is not None:
         found["ssl.keystore.location"] = certificate
         found["ssl.keystore.type"] = "PEM"
     for store in ("truststore", "keystore"):
