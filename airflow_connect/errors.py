@@ -282,6 +282,14 @@ class JavaBlockedError(TaskFailedError):
     ends_task = True
 
 
+class JavaGroupError(TaskFailedError):
+    """A task of a Java sink that commits its offsets itself could not join the consumer group, or is no member now."""
+
+    code = "java.group"
+    retriable = True
+    ends_task = True
+
+
 class JavaNotReadyError(TaskFailedError):
     """A Java source was not ready to read in time. Such a run does not count as empty."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.errant import ErrantRecordReporter
     from airflow_connect.api.offsets import OffsetRange, TopicPartition
     from airflow_connect.api.record import SinkRecord
-    from airflow_connect.api.sink_roles import RoleContext, StartJvm
+    from airflow_connect.api.sink_roles import RoleContext, SinkGroup, StartJvm
     from airflow_connect.api.sink_state import CopiedRun, PlannedRun
     from airflow_connect.api.staging import StagedFile
     from airflow_connect.documents.run import PublishedRun
@@ -241,6 +241,10 @@ class SinkConnectorContext(ConnectorContext, Protocol):
         """What Kafka knows about the topics, asked when it is used."""
 
     @property
+    def group(self) -> SinkGroup:
+        """The consumer group of the connector, and settings of its clients; opens no connection."""
+
+    @property
     def overwrite(self) -> bool:
         """Whether publishing replaces a foreign file with the same key: for every guarantee except `exactly_once`."""
 
@@ -274,6 +278,41 @@ class SinkConnector(Connector):
     @classmethod
     def notes_on_config(cls, config: Mapping[str, str]) -> Sequence[str]:
         """Sentences for the plan and the report of each run with this configuration; opens no connections."""
+        return ()
+
+    @classmethod
+    def commits_offsets(cls, config: Mapping[str, str]) -> bool:
+        """Whether tasks move the offsets of the consumer group themselves, together with their output.
+
+        A run then expects that offsets of its partitions have moved, up to the end of its plan. It commits the ends of
+        the plan as always, once the tasks are done.
+        """
+        return False
+
+    def unjudged(self, kept: Mapping[str, Any]) -> Mapping[TopicPartition, int]:
+        """Where the last run began, if it has ended without a commit: it knew which records had failed, and is gone.
+
+        Only for a connector that commits offsets itself, and only asked with `errors.tolerance=all`. The records from
+        there on are read again, and failures among them counted and kept as dead letters. Tasks must not write again
+        what the group has as written. Called before `start`, also for a plan that is only shown.
+
+        Args:
+            kept: the connector's document, as `plan_state` of that run returned it, or `state_after` of a complete one.
+        """
+        return {}
+
+    def unfinished(self, run: PlannedRun) -> Sequence[str]:
+        """Finish what an earlier run has left that was killed; called if a run has nothing to copy.
+
+        Only for a connector that commits offsets itself: the offsets of such a run may be committed, although its
+        output is not visible yet. A run with records finishes it by itself.
+
+        Returns:
+            Sentences for the report; empty if nothing was left.
+
+        Raises:
+            ConnectError: it could not be finished.
+        """
         return ()
 
     def check_config(self, config: Mapping[str, str]) -> None:

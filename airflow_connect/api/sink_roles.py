@@ -48,6 +48,21 @@ class Jvm(Protocol):
         """End it; idempotent."""
 
 
+@dataclass(frozen=True, slots=True)
+class SinkGroup:
+    """The consumer group that holds the offsets of a sink, for connectors that commit them themselves.
+
+    Attributes:
+        name: `connect-<name>`, unless the configuration has another one.
+        client: librdkafka settings of a consumer; may hold secrets.
+        java: properties of a consumer in Java; may hold secrets.
+    """
+
+    name: str
+    client: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    java: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
 StartJvm = Callable[[Sequence[str], Sequence[str]], Jvm]
 """Starts a JVM with Hadoop's client on its class path: folders before the jars, more options -> the JVM.
 

@@ -23,6 +23,7 @@ from airflow_connect.errors import (
     InternalError,
     JavaBlockedError,
     JavaDataError,
+    JavaGroupError,
     JavaPluginError,
     JavaRetriableError,
     JavaVersionError,
@@ -105,8 +106,9 @@ class PluginHost:
         class_path = os.pathsep.join(map(str, jars))
 
         def argv_for(folder: Path) -> list[str]:
-            crash = f"-XX:ErrorFile={folder}/hs_err_%p.log"
-            return [str(java.executable), *flags, *archive_flags, crash, "-cp", class_path, MAIN, str(folder / "s")]
+            # Plugins unpack native libraries there, and leave them behind when they are halted.
+            own = [f"-XX:ErrorFile={folder}/hs_err_%p.log", f"-Djava.io.tmpdir={folder}"]
+            return [str(java.executable), *flags, *archive_flags, *own, "-cp", class_path, MAIN, str(folder / "s")]
 
         try:
             process = HostProcess(argv_for, on_line)
@@ -304,6 +306,13 @@ def plugin_error(error: dict[str, Any], subject: str) -> ConnectError:
             return JavaVersionError(
                 message,
                 suggestion="Plugins need Kafka Connect 4.1 or newer: check airflow.java.connect.home.",
+            )
+        case "group":
+            return JavaGroupError(
+                f"{subject}: {error.get('message', '').rstrip('.')}.",
+                suggestion="Nothing that was not in the target before counts as copied: the next run continues at the"
+                " offsets of the group. Stop other consumers of the group, and let all tasks of a run run at the same"
+                " time (tasks.max must not exceed the cores of the executors).",
             )
         case "host":
             return InternalError(f"The plugin host has a defect. {message}\n{error.get('stack', '')}")

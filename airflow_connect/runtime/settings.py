@@ -68,6 +68,7 @@ class TaskSettings:
         state: see `RoleContext`; frozen by the run's plan, and kept in its manifest.
         columnar: whether the columnar path may be used.
         task_configs: configuration of each task, from the connector; () if all tasks use the connector's own.
+        together: whether tasks wait for each other, so that all of them must run at the same time.
         progress: `host`, `port` and `token` of the driver's progress listener, or {}.
         source: additional settings for tasks of a source; None for sinks.
         java_plugins: those of the run, as the driver has them.
@@ -84,6 +85,7 @@ class TaskSettings:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     columnar: bool = True
     task_configs: Sequence[Mapping[str, str]] = field(default=(), repr=False)
+    together: bool = False
     progress: Mapping[str, Any] = field(default_factory=dict, repr=False)
     source: SourceTaskSettings | None = None
     java_plugins: Sequence[UsedPlugin] = ()

@@ -141,9 +141,14 @@ class JavaVictim:
     def check_nothing_is_left(self, story: str) -> None:
         """No JVM, no process, no folder of a JVM."""
         wait_until(lambda: not self._left(), f"{story}: the end of its processes", JVM_ENDS_WITHIN_S)
-        folders = sorted(path.name for path in self.folder.iterdir())
-        assert not folders or self.lost_jvms, f"{story}: left in the folder for temporary files: {folders}"
+        if not self.lost_jvms:
+            # A JVM that has just been forked may make its folder after Python was killed, and removes it by itself.
+            wait_until(lambda: not self._files(), f"{story}: no temporary files", JVM_ENDS_WITHIN_S)
+            assert not self._left(), f"{story}: a process has begun late"
         shutil.rmtree(self.folder)
+
+    def _files(self) -> list[str]:
+        return sorted(path.name for path in self.folder.iterdir())
 
     def _left(self) -> list[int]:
         return [each.pid for each in _processes() if each.session == self._process.pid or self._is_marked(each.pid)]

@@ -48,7 +48,8 @@ def _class_of(plugin: JavaPlugin) -> type[Any]:
 
         return _connector(plugin, JavaSourceConnector, JavaSourceTask)
     if SINK in plugin.kinds:
-        from airflow_connect.connectors.java.sink import JavaSinkConnector, JavaSinkTask
+        from airflow_connect.connectors.java.sink import JavaSinkConnector
+        from airflow_connect.connectors.java.sink_task import JavaSinkTask
 
         return _connector(plugin, JavaSinkConnector, JavaSinkTask)
     if CONFIG_PROVIDER in plugin.kinds:

@@ -49,6 +49,10 @@ class JavaConnector(Connector):
             self._host = DRIVER_HOSTS.take(self.plugin, self.config)
         return self._host
 
+    def config_for_java(self) -> Mapping[str, str]:
+        """The configuration of a run: that of the connector, with what a worker would add."""
+        return self.config
+
     def _asked(self, config: Mapping[str, str], op: str, **members: Any) -> Mapping[str, Any]:
         """The answer of an object that is not started, to a question about a configuration."""
         host = DRIVER_HOSTS.take(self.plugin, config)
@@ -76,7 +80,8 @@ class JavaConnector(Connector):
             JavaPluginError: the class itself does; it may have looked at its system.
             TaskFailedError: it returns more tasks than it may, or fails.
         """
-        config = java_config(self.config, self.plugin.class_name)
+        complete = self.config_for_java()
+        config = java_config(complete, self.plugin.class_name)
         self._check_by_java(config)
         plan = self.host().call(
             "plan",
@@ -94,10 +99,10 @@ class JavaConnector(Connector):
                 code="plugin.task_configs",
                 suggestion="Set tasks.max to the number that the plugin supports.",
             )
-        secrets = json.dumps(hidden_keys(self.config))
+        secrets = json.dumps(hidden_keys(complete))
         added = {TASK_CLASS: plan.result["task_class"], TASK_SECRETS: secrets}
         return [
-            {**self.config, **added, TASK: json.dumps(task), TASK_ID: str(number)} for number, task in enumerate(tasks)
+            {**complete, **added, TASK: json.dumps(task), TASK_ID: str(number)} for number, task in enumerate(tasks)
         ]
 
     def after_tasks(self) -> None:

@@ -12,6 +12,7 @@ from airflow_connect.config.keys.java_hosts import JavaKeys as JavaKeys  # noqa:
 _JAVA = KeyGroup("Java")
 IDEMPOTENT = "idempotent"
 PLUGIN, RUN = "plugin", "run"
+AUTO, ALWAYS, NEVER = "auto", "true", "false"
 
 
 def _check_pause(name: str, value: Any) -> None:
@@ -68,6 +69,12 @@ class JavaSinkKeys(JavaKeys):
         "airflow.java.flush.timeout.ms", 60_000,
         "How long the plugin may take to confirm the records of a run at its end, in milliseconds.",
         Range(0), display_name="Longest flush",
+    )
+    group_member = _JAVA.low.choice(
+        "airflow.java.group.member", AUTO, [AUTO, ALWAYS, NEVER],
+        "Whether each task joins the consumer group, for plugins that commit the offsets of the group themselves with"
+        " their worker's consumer. `auto`: for Apache's Iceberg sink.",
+        display_name="Member of the group",
     )
     # fmt: on
 

@@ -83,8 +83,14 @@ class Committed(NamedTuple):
 
 
 def read_committed_offsets(admin: Admin, group: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """Like `read_committed`, offsets only."""
-    return {tp: committed.offset for tp, committed in read_committed(admin, group, tps).items()}
+    """Like `read_committed`, offsets only.
+
+    The note of another client is not looked at: confluent_kafka (2.16.0) reads it behind its end, and may find no text.
+    """
+    wanted = [_Partition(tp.topic, tp.partition) for tp in tps]
+    doing = f"reading the committed offsets of group {group}"
+    answered = _answered(_stable_offsets(admin, group, wanted, doing), doing) if wanted else []
+    return {TopicPartition(tp.topic, tp.partition): tp.offset for tp in answered}
 
 
 def read_committed(admin: Admin, group: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, Committed]:
@@ -102,7 +108,7 @@ def read_committed(admin: Admin, group: str, tps: Iterable[TopicPartition]) -> d
     if not wanted:
         return {}
     doing = f"reading the committed offsets of group {group}"
-    return _with_offset(_stable_offsets(admin, group, wanted, doing), doing)
+    return _with_notes(_answered(_stable_offsets(admin, group, wanted, doing), doing))
 
 
 def every_committed_offset(admin: Admin, group: str, *, is_stable: bool = True) -> dict[TopicPartition, int]:
@@ -132,39 +138,45 @@ def every_committed_offset(admin: Admin, group: str, *, is_stable: bool = True) 
 def committed_now(
     admin: Admin, group: str, tps: Iterable[TopicPartition], timeout_s: float
 ) -> dict[TopicPartition, int]:
-    """Like `committed_with_notes_now`, offsets only."""
-    return {tp: found.offset for tp, found in committed_with_notes_now(admin, group, tps, timeout_s).items()}
-
-
-def committed_with_notes_now(
-    admin: Admin, group: str, tps: Iterable[TopicPartition], timeout_s: float
-) -> dict[TopicPartition, Committed]:
     """Committed next offsets for someone who only looks: one attempt, and offsets of open transactions do not count.
+
+    As `read_committed_offsets`, it does not look at notes.
 
     Raises:
         UnavailableError: no answer within `timeout_s`.
         AccessError: the group or a topic may not be read.
     """
+    return {TopicPartition(tp.topic, tp.partition): tp.offset for tp in _offsets_now(admin, group, tps, timeout_s)}
+
+
+def committed_with_notes_now(
+    admin: Admin, group: str, tps: Iterable[TopicPartition], timeout_s: float
+) -> dict[TopicPartition, Committed]:
+    """Like `committed_now`, with notes."""
+    return _with_notes(_offsets_now(admin, group, tps, timeout_s))
+
+
+def _offsets_now(admin: Admin, group: str, tps: Iterable[TopicPartition], timeout_s: float) -> list[_Partition]:
     wanted = [_Partition(tp.topic, tp.partition) for tp in tps]
     doing = f"reading the committed offsets of group {group}"
     try:
         found = _fetch(admin, group, wanted, timeout_s, isolation="read_uncommitted") if wanted else []
     except KafkaException as error:
         raise translate(error, doing) from error
-    return _with_offset(found, doing)
+    return _answered(found, doing)
 
 
-def _with_offset(found: Iterable[_Partition], doing: str) -> dict[TopicPartition, Committed]:
+def _with_notes(found: Iterable[_Partition]) -> dict[TopicPartition, Committed]:
+    return {TopicPartition(tp.topic, tp.partition): Committed(tp.offset, tp.metadata or "") for tp in found}
+
+
+def _answered(found: Iterable[_Partition], doing: str) -> list[_Partition]:
     """Partitions that have an offset; raises what Kafka answered for one of the others."""
     answered = list(found)
     for tp in answered:
         if tp.error is not None:
             raise translate(tp.error, f"{doing} for {_name_of(tp)}")
-    return {
-        TopicPartition(tp.topic, tp.partition): Committed(tp.offset, tp.metadata or "")
-        for tp in answered
-        if tp.offset >= 0
-    }
+    return [tp for tp in answered if tp.offset >= 0]
 
 
 def all_groups(admin: Admin) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from airflow_connect.errors import ConfigError
 
-_PEM_SUFFIXES = (".pem", ".crt", ".cer", ".cert")
+PEM_SUFFIXES = (".pem", ".crt", ".cer", ".cert")
 _OPTION = re.compile(r"""(?<![\w.])([\w.]++)\s*+=\s*+("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;]+)""")
 
 
@@ -157,6 +157,6 @@ def _store_type(config: Mapping[str, Any], store: str, location: str) -> str:
     kind = str(config.get(f"ssl.{store}.type") or "").upper()
     if kind:
         return kind
-    if location.lower().endswith(_PEM_SUFFIXES):
+    if location.lower().endswith(PEM_SUFFIXES):
         return "PEM"
     return "PKCS12" if location.lower().endswith((".p12", ".pfx")) else "JKS"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_connect.api.connector import Connector
+from airflow_connect.api.sink_roles import SinkGroup
 from airflow_connect.errors import ConnectError, TaskFailedError
 from airflow_connect.runtime.reporting.exception_text import describe_exception
 
@@ -29,6 +30,7 @@ class ConnectorRun:
         cluster_id: Kafka's id of the worker's cluster, or "".
         admin_settings: makes those of an admin client of that cluster; {}: only a plan is shown.
         kept: of a source, its document of the last run.
+        group: makes the consumer group of a sink.
     """
 
     config: Mapping[str, str] = field(repr=False)
@@ -37,6 +39,7 @@ class ConnectorRun:
     cluster_id: str = ""
     admin_settings: Callable[[], Mapping[str, Any]] = field(default=dict, repr=False)
     kept: Mapping[str, Any] = field(default_factory=dict)
+    group: Callable[[], SinkGroup] = field(default=lambda: SinkGroup(""), repr=False)
 
 
 class Started:

@@ -1,9 +1,11 @@
-"""Runs the tasks of a run one after the other in this process: for tests, and for small copies inside a program."""
+"""Runs the tasks of a run in this process, one after the other if they allow it: for tests, and for small copies."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_connect.errors import ConnectError
@@ -37,9 +39,9 @@ class InProcessEngine:
         settings = replace(settings, columnar=settings.columnar and self._columnar)
         reports: list[TaskReport] = []
         errors: list[ConnectError] = []
-        for task in tasks:
+        for result in _results(partial(run_task, settings, attempt=0), tasks, together=settings.together):
             try:
-                reports.append(run_task(settings, task, attempt=0))
+                reports.append(result())
             except ConnectError as error:
                 if error.retriable:
                     raise
@@ -54,3 +56,14 @@ class InProcessEngine:
     def progress_host(self) -> str:
         """Where tasks reach this process."""
         return "127.0.0.1"
+
+
+def _results(
+    run: Callable[[TaskPlan], TaskReport], tasks: Sequence[TaskPlan], *, together: bool
+) -> Iterator[Callable[[], TaskReport]]:
+    """What returns the report of each task, or raises its error: one after another, unless they need each other."""
+    if not together or len(tasks) == 1:
+        yield from (partial(run, task) for task in tasks)
+        return
+    with ThreadPoolExecutor(len(tasks), "task") as threads:
+        yield from [threads.submit(run, task).result for task in tasks]

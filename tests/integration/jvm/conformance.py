@@ -27,6 +27,7 @@ KINDS = {
         "plugins/Sinks$*",
         "plugins/OddSinks$*",
         "plugins/Upserts",
+        "plugins/GroupSink",
         "plugins/Measured$Counts",
     ),
 }

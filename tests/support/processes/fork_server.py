@@ -48,6 +48,7 @@ PRELOADED = (
     "airflow_connect.connectors.java.chain",
     "airflow_connect.connectors.java.classes",
     "airflow_connect.connectors.java.sink",
+    "airflow_connect.connectors.java.sink_task",
     "airflow_connect.connectors.java.source",
     "airflow_connect.connectors.files.s3.foreign_objects",
     "airflow_connect.connectors.files.s3.connector",

@@ -348,7 +348,7 @@ class ModelConfig:
     name, store_name = "sink", BUCKET
     counted_role, table_commits, after_tasks = "value", staticmethod(lambda run: ()), staticmethod(lambda: None)
     guarantee = EXACTLY_ONCE
-    max_failed_records, deletes_by_null = None, False
+    max_failed_records, deletes_by_null, commits_offsets = None, False, False
     dead_letter_topic = ""
     ignored_keys: Sequence[str] = ()
     delivery_notes = sink_notes = ()
@@ -391,6 +391,9 @@ class ModelConfig:
         return {}
 
     kept_offsets = notes_on_changes = first_offsets
+
+    def unfinished(self, _: PlannedRun) -> tuple[str, ...]:
+        return ()
 
     keeps_document = False
 

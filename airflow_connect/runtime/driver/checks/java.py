@@ -18,12 +18,14 @@ from airflow_connect.config.resolved.loading import ResolvedConfig
 from airflow_connect.config.resolved.own_chain import completed
 from airflow_connect.config.resolved.source import ResolvedSourceConfig
 from airflow_connect.config_providers.resolving import look_up
+from airflow_connect.connectors.java.group import is_member
 from airflow_connect.connectors.java.hosts import HostSettings, java_config
 from airflow_connect.connectors.java.mixed import python_classes
 from airflow_connect.counting import names
 from airflow_connect.errors import ConfigError, JavaBlockedError, JavaPluginError
 from airflow_connect.jvm.discovery.java_plugin import JavaPlugin, plugins_of_classes, registered
 from airflow_connect.jvm.discovery.registry import PLUGIN_PATH
+from airflow_connect.jvm.discovery.runtime_types import SINK
 from airflow_connect.jvm.discovery.same_plugins import UsedPlugin, used_plugins
 from airflow_connect.runtime.driver.checks.findings import Finding, of_error, remark
 from airflow_connect.runtime.spec import RunSpec
@@ -89,8 +91,10 @@ def notes_on_class(connector: Mapping[str, Any], worker: Mapping[str, Any]) -> t
     uses = {name: used for name, found in plugin.runtime_uses.items() if (used := sorted({*found} - _HARMLESS))}
     if uses:
         which = names(f"{name} ({', '.join(used)})" for name, used in uses.items())
-        text = f"{plugin.class_name}: classes of its folder use Kafka Connect's worker itself, which does not run here:"
-        notes += (f"{text} {which}.",)
+        text = f"{plugin.class_name}: classes of its folder use Kafka Connect's worker itself"
+        is_served = SINK in plugin.kinds and is_member(plugin.class_name, completed(connector, worker))
+        what = "each of its tasks joins the consumer group instead" if is_served else "which does not run here"
+        notes += (f"{text}, {what}: {which}.",)
     if in_python := python_classes(completed(connector, worker)):
         key, name = next(iter(in_python.items()))
         why = f"because {key} ({name}) is a Python class: records pass between it and {plugin.class_name} one by one."

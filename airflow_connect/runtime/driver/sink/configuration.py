@@ -13,13 +13,16 @@ from airflow_connect.api.config.infos import config_infos
 from airflow_connect.api.config.references import ResolvedText, as_written
 from airflow_connect.api.config.values import HIDDEN, coerce_config
 from airflow_connect.api.sink import Delivery
+from airflow_connect.api.sink_roles import SinkGroup
 from airflow_connect.config.keys import sink as sink_keys
 from airflow_connect.config.keys.sink import SinkKeys
+from airflow_connect.config.resolved.client_layers import CONSUMER
 from airflow_connect.config.resolved.loading import ResolvedConfig, connector_definition, load_connector_config
 from airflow_connect.config.resolved.sink import CONVERTER_TYPE
 from airflow_connect.config_providers.resolving import look_up
 from airflow_connect.errors import ConfigError
 from airflow_connect.exactly_once.guarantee import AT_LEAST_ONCE, Guarantee
+from airflow_connect.kafka.clients.java_properties import java_properties
 from airflow_connect.planning.limits import RunLimits
 from airflow_connect.planning.planner import Policy
 from airflow_connect.planning.splitting import SplitRules
@@ -87,8 +90,23 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
     def sink(self) -> StartedSink:
         """The connector object: the only one of this configuration, started on first use. The run stops it."""
         connector = self.resolved.connector
-        run = ConnectorRun(connector.raw, self.run_id, dict(self.spec.aws), admin_settings=lambda: self.admin.settings)
+        run = ConnectorRun(
+            connector.raw,
+            self.run_id,
+            dict(self.spec.aws),
+            admin_settings=lambda: self.admin.settings,
+            group=self._group,
+        )
         return StartedSink(self.connector_class, run, overwrite=self.guarantee.overwrites)
+
+    def _group(self) -> SinkGroup:
+        java = java_properties(self.worker, self.resolved.connector.raw, CONSUMER)
+        return SinkGroup(self.resolved.consumer_group, self.consumer.settings, java)
+
+    @property
+    def commits_offsets(self) -> bool:
+        """Whether the connector's tasks move the offsets of the group themselves."""
+        return self.connector_class.commits_offsets(self.resolved.connector.raw)
 
     @cached_property
     def delivery(self) -> Delivery:
@@ -171,6 +189,7 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
             now_ms=now_ms,
             flush_on_end=self.resolved.connector.flush_on_end,
             task_configs=self.task_configs,
+            together=self.commits_offsets,
             java_plugins=plugins_of(self.resolved.connector.raw, self.resolved.java),
         )
 

@@ -15,6 +15,7 @@ from airflow_connect.kafka.writing.refused_records import LARGEST_MESSAGE_BYTES
 from airflow_connect.kafka.writing.transactions import TransactionalWriter
 from airflow_connect.planning.planner import LogState
 from airflow_connect.runtime.driver.cluster_session import ClusterSession
+from airflow_connect.runtime.driver.sink.own_commits import moved_by_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -34,6 +35,7 @@ class SinkSession(ClusterSession):
         """Opens nothing; `with` does."""
         super().__init__(configuration)
         self._config = configuration.resolved
+        self._commits_offsets = configuration.commits_offsets
         self._planned_from: Mapping[TopicPartition, int] = {}
 
     @property
@@ -101,7 +103,8 @@ class SinkSession(ClusterSession):
         expected = {**self._planned_from, **plan.at_latest}  # The run has committed these itself.
         wanted = sorted({TopicPartition(r.topic, r.partition) for r in plan.ranges})
         now = consumer_group.read_committed_offsets(self.admin, group, wanted)
-        changed = [tp for tp, offset in now.items() if offset != expected.get(tp)]
+        own = moved_by_tasks(plan.ranges, now) if self._commits_offsets else frozenset()
+        changed = [tp for tp, offset in now.items() if offset != expected.get(tp) and tp not in own]
         if changed:
             self.journal.begin(state)  # The same again: a newer run would have fenced this one.
             first = changed[0]
@@ -136,6 +139,7 @@ class SinkSession(ClusterSession):
             " begin elsewhere, set the offset again."
             for tp, offset in found.items()
             if offset not in (known.get(tp, offset), new[tp])
+            and not (self._commits_offsets and known.get(tp, offset) <= offset <= new[tp])
         )
 
     def gone_topics(self, topic_ids: Mapping[str, str]) -> dict[str, str]:

@@ -46,6 +46,7 @@ from airflow_connect.runtime.driver.sink.dead_letters import Letters, letters_of
 from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
 from airflow_connect.runtime.driver.sink.lost_deletions import lost_deletions
 from airflow_connect.runtime.driver.sink.lost_files import LostFiles
+from airflow_connect.runtime.driver.sink.own_commits import with_unjudged
 from airflow_connect.runtime.driver.sink.run_documents import (
     RunDocuments,
     announcing,
@@ -240,7 +241,7 @@ class SinkRun(RunInProgress):
         if view.manifest is not None:
             committed.update(view.manifest.offsets)
         memory = Memory(committed, state.topic_ids if state else {}, state.at_ms if state else 0)
-        log = kafka.log_state(self._config.policy.limits)
+        log = with_unjudged(self._config, kafka.log_state(self._config.policy.limits), state)
         changes = changed_topics(log, memory)
         if view.manifest is not None:
             log = replace(log, committed={**log.committed, **view.manifest.offsets})
@@ -310,7 +311,7 @@ class SinkRun(RunInProgress):
     def _end_empty(
         self, kafka: SinkSession, state: SinkRunState, plan: Plan, positions: Positions, documents: RunDocuments
     ) -> RunReport:
-        plan = self._noting(plan, tuple(documents.state.notes))
+        plan = self._noting(plan, (*documents.state.notes, *self._config.sink.unfinished(documents.planned)))
         is_stale = state.is_stale or documents.state.kept is not None
         state = replace(state, connector=documents.told(state.connector), is_stale=is_stale)
         manifest = self._manifest(plan, positions, documents, ())

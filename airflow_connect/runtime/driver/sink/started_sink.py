@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.cluster_facts import ClusterFacts
     from airflow_connect.api.offsets import OffsetRange, TopicPartition
     from airflow_connect.api.publishing import Publisher
-    from airflow_connect.api.sink_roles import Jvm
+    from airflow_connect.api.sink_roles import Jvm, SinkGroup
     from airflow_connect.api.sink_state import CopiedRun, PlannedRun
     from airflow_connect.api.staging import StagedFile
     from airflow_connect.documents.run import PublishedRun
@@ -56,6 +56,11 @@ class StartedSink(Started):
         from airflow_connect.kafka.admin.cluster_facts import AskedCluster
 
         return AskedCluster(self._run.admin_settings())
+
+    @cached_property
+    def group(self) -> SinkGroup:
+        """See `SinkConnectorContext`."""
+        return self._run.group()
 
     @staticmethod
     def start_jvm(folders: Sequence[str], options: Sequence[str]) -> Jvm:
@@ -104,6 +109,18 @@ class StartedSink(Started):
     def keeps_document(self) -> bool:
         """Whether the class has a document of its own. A state record may also have that of another class."""
         return self._overrides("plan_state")
+
+    def unfinished(self, run: PlannedRun) -> tuple[str, ...]:
+        """Finish what a killed run has left; sentences about it."""
+        if not self._overrides("unfinished"):
+            return ()
+        return self.call("unfinished", lambda connector: tuple(connector.unfinished(run)))
+
+    def unjudged(self, kept: Mapping[str, Any]) -> Mapping[TopicPartition, int]:
+        """Where a run began that has ended without a commit."""
+        if not self._overrides("unjudged"):
+            return {}
+        return self.call_unstarted("unjudged", lambda connector: dict(connector.unjudged(kept)))
 
     def plan_state(self, run: PlannedRun) -> PlannedState:
         """What tasks are to know of earlier runs."""

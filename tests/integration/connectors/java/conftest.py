@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
+from tests.conftest import MakeTopic
+from tests.devstack.iceberg_rest import IcebergRest
 from tests.devstack.mariadb import MariaDbServer
 from tests.devstack.postgresql import USER, PostgresServer
 from tests.integration.jvm.conftest import plugin_path as plugin_path  # noqa: PLC0414 (the fixture of that folder)
 from tests.support.copies import camel as camel_connectors
 from tests.support.copies.debezium import ROWS_OF_CHANGES, Replicated
+from tests.support.copies.java_iceberg import JavaIceberg, iceberg_plugin, java_iceberg
 from tests.support.copies.java_plugin import JavaConnector, locked_plugin
 from tests.support.servers.databases import Database
 from tests.support.session.searching import IS_SOAK
@@ -23,6 +26,8 @@ IN_THE_SOAK = (
     "test_debezium_jdbc.py",
     "test_debezium_mariadb.py",
     "test_mongodb.py",
+    "test_iceberg_recovery.py",
+    "test_iceberg_left_out.py",
 )
 collect_ignore = [] if IS_SOAK else list(IN_THE_SOAK)
 """They take up to a minute each, and have jars to fetch."""
@@ -68,6 +73,20 @@ def make_connector(kafka: KafkaBroker, plugin_path: Path, unique_name: str, text
 def camel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A plugin path with Camel's connectors."""
     return locked_plugin(tmp_path_factory.mktemp("plugins"), camel_connectors.LOCK)
+
+
+@pytest.fixture(scope="session")
+def iceberg_in_java(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plugin path with Apache's Iceberg sink."""
+    return iceberg_plugin(tmp_path_factory.mktemp("plugins"))
+
+
+@pytest.fixture
+def java_iceberg_sink(
+    kafka: KafkaBroker, iceberg_rest: IcebergRest, iceberg_in_java: Path, make_topic: MakeTopic, unique_name: str
+) -> JavaIceberg:
+    """The sink, from a topic of two partitions into a table of its own."""
+    return java_iceberg(kafka.bootstrap, f"lake-{unique_name}", iceberg_in_java, make_topic(2), iceberg_rest.uri)
 
 
 @pytest.fixture(scope="session")

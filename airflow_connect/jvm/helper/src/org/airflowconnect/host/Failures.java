@@ -26,6 +26,8 @@ final class Failures {
         } else if (error instanceof RecordFailure failure) {
             thrown = failure.getCause();
             json.put("kind", "data").put("stage", failure.stage().name()).put("executing", failure.executing());
+        } else if (error instanceof GroupException) {
+            json.put("kind", "group");
         } else {
             json.put("kind", error instanceof VersionException ? "version" : "host");
         }

@@ -16,6 +16,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
  *   <li>{@code support}, {@code plan}, {@code watch}, {@code alter}, {@code stop_connector}: a connector.
  *   <li>{@code source}, {@code next}, {@code ack}: a task of a source.
  *   <li>{@code sink}, {@code put}, {@code pre_commit}: a task of a sink.
+ *   <li>{@code group_committed}, {@code group_commit}: offsets of the group that it is a member of.
  *   <li>{@code open_stage}, {@code run_stage}: a converter, transformation or predicate in the chain of a connector that
  *       Python runs.
  *   <li>{@code memory}: how much of it is used. {@code echo}: a frame, read and written, for tests of this program.
@@ -86,6 +87,12 @@ final class Operations {
             }
             case "put" -> started(sink).put(json, request.body(), json.path("again").asBoolean());
             case "pre_commit" -> Reply.of(started(sink).preCommit(json.path("offsets")));
+            case "group_committed" ->
+                Reply.of(started(sink).committed(Json.topicPartitions(json.path("partitions"))));
+            case "group_commit" -> {
+                started(sink).commit(json.path("offsets"));
+                yield done();
+            }
             case "open_stage" -> {
                 stages = stages == null ? new Stages(environment) : stages;
                 stages.open(json);

@@ -1,0 +1,36 @@
+"""Offsets that the tasks of a run have moved themselves."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.exactly_once.state import CLOSED, ConnectorState
+from airflow_connect.planning.planner import LogState
+from airflow_connect.runtime.driver.sink.own_commits import moved_by_tasks, with_unjudged
+
+A, B, C = (TopicPartition("t", number) for number in range(3))
+
+
+def test_only_offsets_within_the_plan_are_those_of_tasks() -> None:
+    ranges = [OffsetRange(*tp, 10, 20) for tp in (A, B, C)]
+    assert moved_by_tasks(ranges, {A: 10, B: 20, C: 21}) == {A, B}
+    assert moved_by_tasks(ranges, {A: 9}) == frozenset()
+
+
+@pytest.mark.parametrize(("commits", "tolerates"), [(True, True), (False, True), (True, False)])
+def test_records_of_a_run_without_an_end_are_read_again_if_errors_are_tolerated(commits: bool, tolerates: bool) -> None:
+    log = LogState({"t": "id"}, {A: 0, B: 8, C: 0}, {A: 20, B: 20, C: 20}, {A: 12, B: 12, C: 3})
+    config: Any = SimpleNamespace(
+        commits_offsets=commits,
+        resolved=SimpleNamespace(connector=SimpleNamespace(errors=SimpleNamespace(tolerate=tolerates))),
+        sink=SimpleNamespace(unjudged=lambda kept: kept["starts"]),
+    )
+    # B no longer holds the records, and C was set back by somebody.
+    state = ConnectorState("c", "run", CLOSED, 1, kept={"starts": {A: 5, B: 5, C: 5}})
+    found = with_unjudged(config, log, state).committed
+    assert found == ({A: 5, B: 12, C: 3} if commits and tolerates else log.committed)
+    assert with_unjudged(config, log, None) is log
