@@ -171,9 +171,7 @@ def sentence_about(spark: Mapping[str, str], environment: Mapping[str, str] = os
     return f"Executors without a login of their own get {', '.join(names)} of the driver's environment."
 
 
-def driver_machine(
-    *configurations: Mapping[str, Any], environment: Mapping[str, str] = os.environ
-) -> DriverMachine:
+def driver_machine(*configurations: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> DriverMachine:
     """This machine, as the driver's.
 
     Args:
@@ -232,7 +230,10 @@ def _is_usable(name: str, sent: Mapping[str, str], group: LoginGroup) -> bool:
 
 
 def _has_profile(profile: str, sent: Mapping[str, str]) -> bool:
-    """Whether the AWS configuration of this machine has a profile. Source: "Configuration and credential file settings"."""
+    """Whether the AWS configuration of this machine has a profile.
+
+    Source: AWS, "Configuration and credential file settings".
+    """
     variables = zip(AWS.files, AWS.default_files, strict=True)
     for path in (sent.get(name) or os.environ.get(name) or default for name, default in variables):
         parser = ConfigParser(interpolation=None, strict=False)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 
 from airflow_connect import __version__
+from airflow_connect.documentation import page_url
 from airflow_connect.errors import ConfigError, ConnectError, MissingPackageError
 
 PYTHON, ARCHIVES = "spark.pyspark.python", "spark.archives"
 _OWN = "airflow_connect"
-_PAGE = "docs/how-to/run-on-a-spark-cluster.md shows how."
+_PAGE = f"What executors need: {page_url('how-to/run-on-a-spark-cluster')}"
 
 _HOST = re.compile(r"\(TID \d+\) \((\S+) executor [^)\s]+\)|\(executor on (\S+)\)")
 _NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
@@ -22,7 +23,9 @@ _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '?([\w.]+)'?")
 _NO_DAEMON = re.compile(r"Error from python worker:.*?No module named '?([\w.]+)'?", re.DOTALL)
 _OTHER_MEMBER = re.compile(rf"(?:cannot import name '\w+' from|Can't get attribute '\w+' on <module) '({_OWN}[\w.]*)'")
 _PYTHONS = re.compile(r"Python in worker has different version: \(?(.+?)\)? than that in driver: \(?([\d., ']+)\)?")
-_PYARROW = re.compile(r"(PyArrow|Pandas) >= \S+ must be installed; however, (?:it was not found|your version is \S+?)\.?$", re.M)
+_PYARROW = re.compile(
+    r"(PyArrow|Pandas) >= \S+ must be installed; however, (?:it was not found|your version is \S+?)\.?$", re.M
+)
 
 
 class ExecutorPythonError(ConfigError):
@@ -83,10 +86,12 @@ def python_differs(there: str, here: str, where: str) -> ExecutorPythonError:
         where: host of the executor, or "".
     """
     return ExecutorPythonError(
-        f"{_executor(where)} has Python {_dotted(there)}, the driver {_dotted(here)}; Spark needs the same minor version.",
+        f"{_executor(where)} has Python {_dotted(there)}, the driver {_dotted(here)}; Spark needs the same minor"
+        " version.",
         code="spark.python_version",
         config_path=PYTHON,
-        suggestion=f"Set {PYTHON} (or PYSPARK_PYTHON) to a Python of that version, or send one with {ARCHIVES}. {_PAGE}",
+        suggestion=f"Set {PYTHON} (or PYSPARK_PYTHON) to a Python of the driver's version, or send one with"
+        f" {ARCHIVES}. {_PAGE}",
     )
 
 
@@ -99,7 +104,8 @@ def package_missing(package: str, where: str, *, is_sentence: bool = False) -> M
         is_sentence: see `package`.
     """
     what = package if is_sentence else f"its Python has no module {package}"
-    of_plugin = "" if is_sentence or package.split(".")[0] in (_OWN, "pyspark") else " and what your plugins import"
+    is_ours = is_sentence or package in (_OWN, "pyspark", "pyarrow")
+    of_plugin = "" if is_ours else " and what your plugins import"
     return MissingPackageError(
         f"{_executor(where)} cannot run tasks: {what}.",
         code="spark.package_missing",

@@ -62,10 +62,10 @@ def task_function(
 
     # Every Spark task gets all plans. Packed, those of 10,000 partitions take 100 KB.
     plans = _pack([task.to_json() for task in tasks])
-    version, work = __version__, cloudpickle.dumps((settings, plans, machine))
+    version, work = __version__, cloudpickle.dumps((settings, plans, machine))  # type: ignore[no-untyped-call]
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # Nothing of this module may be named outside of `try`: it would be looked up while Spark unpickles the function.
+        # A name of this module outside of `try` would be looked up while Spark unpickles the function.
         try:
             from airflow_connect.runtime.engine.task_rows import rows_of
         except ImportError as error:

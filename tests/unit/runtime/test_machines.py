@@ -125,7 +125,9 @@ def test_driver_names_its_variables_and_the_paths_of_its_configuration(monkeypat
 
 def test_error_names_both_machines_and_what_only_the_driver_has(bare_machine):
     error = AccessError("No AWS credentials were found.", code="s3.no_credentials", suggestion="Set them.")
-    machine = DriverMachine("driver-host", kept=("HTTPS_PROXY", "TNS_ADMIN"), paths=("/no/ca.pem", "~/.aws/credentials", "~/.pgpass"))
+    machine = DriverMachine(
+        "driver-host", kept=("HTTPS_PROXY", "TNS_ADMIN"), paths=("/no/ca.pem", "~/.aws/credentials", "~/.pgpass")
+    )
     with taking_along(machine) as taken:
         name_machines(error, machine, taken)
 
@@ -154,7 +156,10 @@ def test_error_says_that_the_executor_used_a_login_of_its_own(monkeypatch):
     error = AccessError("Denied.", code="s3.access_denied")
     with taking_along(here(sent=KEYS)) as taken:
         name_machines(error, here(sent=KEYS), taken)
-    assert "has a login of its own, so it did not get the driver's AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY." in error.suggestion
+    assert (
+        "has a login of its own, so it did not get the driver's AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY."
+        in error.suggestion
+    )
     assert SECRET not in str(error)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from airflow_connect.jvm.cache import cache_dir
+from airflow_connect.runtime.driver.entry import plan_connector
 from airflow_connect.runtime.engine.spark import SparkEngine
 from airflow_connect.runtime.machines import GROUPS
 from tests.support.faulty_converter import Faults
@@ -88,7 +89,10 @@ def files_with(secret: str, *folders: Path) -> list[Path]:
 
 
 def executors_of(cluster: StandaloneCluster, faults: Faults) -> set[int]:
-    """JVMs of the executors that have run a task: parents of pyspark's daemons. The driver has used the converter, too."""
+    """JVMs of the executors that have run a task: parents of pyspark's daemons.
+
+    The driver has used the converter, too.
+    """
     here = [visitor for visitor in faults.visitors() if Path(visitor["cwd"]).is_relative_to(cluster.folder)]
     stats = [Path(f"/proc/{visitor['parent']}/stat").read_text() for visitor in here]
     return {int(stat.rpartition(")")[2].split()[1]) for stat in stats}
@@ -173,3 +177,21 @@ def test_what_executors_lack_is_an_error_that_names_them_and_the_cure(
     assert "The executor on 127.0.0." in without_python.error["message"]
     assert "/nowhere/bin/python" in without_python.error["message"]
     assert sink.keys() == []
+
+
+def test_plan_names_the_variables_that_executors_get_and_no_value(
+    make_topic, fill, make_sink, driver_home, monkeypatch
+):
+    topic = make_topic()
+    fill(topic, 1, 5)
+    sink = make_sink(topic)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", sink.s3.secret_key)
+    here = plan_connector(sink.spec())
+    sink.worker_config["spark.master"] = "yarn"
+    elsewhere = plan_connector(sink.spec())
+
+    assert not any("Executors" in note for note in here.notes)
+    assert elsewhere.notes == (
+        "Executors without a login of their own get AWS_SECRET_ACCESS_KEY of the driver's environment.",
+    )
+    assert sink.s3.secret_key not in str(elsewhere.to_json())

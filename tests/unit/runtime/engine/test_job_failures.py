@@ -11,6 +11,7 @@ LOST = (
     "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent"
     " failure: Lost task 0.3 in stage 0.0 (TID 3) (10.0.0.7 executor 1): "
 )
+OTHER = f"The executor on node-7 has another version of airflow-connect than the driver, {__version__}: "
 WORKER = "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n  File x, line 3\n"
 
 
@@ -23,7 +24,8 @@ WORKER = "An exception was thrown from the Python worker:\nTraceback (most recen
             "The executor on 10.0.0.7 has no Python at /opt/venv/bin/python.",
         ),
         (
-            WORKER + "pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has"
+            WORKER
+            + "pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has"
             " different version: 3.10 than that in driver: 3.12, PySpark cannot run with different minor versions.",
             "spark.python_version",
             "An executor has Python 3.10, the driver 3.12; Spark needs the same minor version.",
@@ -39,13 +41,15 @@ WORKER = "An exception was thrown from the Python worker:\nTraceback (most recen
             "An executor cannot run tasks: its Python has no module pyarrow.",
         ),
         (
-            LOST + "org.apache.spark.SparkException: \nError from python worker:\n  /opt/bin/python: Error while finding"
-            " module specification for 'pyspark.daemon' (ModuleNotFoundError: No module named 'pyspark')\nPYTHONPATH was:",
+            LOST
+            + "org.apache.spark.SparkException: \nError from python worker:\n  /opt/bin/python: Error while finding"
+            " module specification for 'pyspark.daemon' (ModuleNotFoundError: No module named 'pyspark')\nPATH:",
             "spark.package_missing",
             "The executor on 10.0.0.7 cannot run tasks: its Python has no module pyspark.",
         ),
         (
-            WORKER + "pyspark.errors.exceptions.base.PySparkImportError: [UNSUPPORTED_PACKAGE_VERSION] PyArrow >= 18.0.0"
+            WORKER
+            + "pyspark.errors.exceptions.base.PySparkImportError: [UNSUPPORTED_PACKAGE_VERSION] PyArrow >= 18.0.0"
             " must be installed; however, your version is 9.0.0.",
             "spark.package_missing",
             "An executor cannot run tasks: PyArrow >= 18.0.0 must be installed; however, your version is 9.0.0.",
@@ -53,15 +57,13 @@ WORKER = "An exception was thrown from the Python worker:\nTraceback (most recen
         (
             WORKER + "ModuleNotFoundError: No module named 'airflow_connect.runtime.machines' (executor on node-7)",
             "spark.other_version",
-            f"The executor on node-7 has another version of airflow-connect than the driver, {__version__}: it has no"
-            " module airflow_connect.runtime.machines.",
+            OTHER + "it has no module airflow_connect.runtime.machines.",
         ),
         (
             WORKER + "ImportError: cannot import name 'rows_of' from 'airflow_connect.runtime.engine.task_rows'"
             " (/opt/a.py) (executor on node-7)",
             "spark.other_version",
-            f"The executor on node-7 has another version of airflow-connect than the driver, {__version__}: its module"
-            " airflow_connect.runtime.engine.task_rows differs.",
+            OTHER + "its module airflow_connect.runtime.engine.task_rows differs.",
         ),
     ],
 )
