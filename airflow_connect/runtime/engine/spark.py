@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from airflow_connect.documents.run import TaskPlan, TaskReport
-from airflow_connect.errors import ConnectError, TaskFailedError
+from airflow_connect.errors import ConfigError, ConnectError, TaskFailedError
 from airflow_connect.runtime.engine import jobs
 from airflow_connect.runtime.engine.cancelling import Canceller
 from airflow_connect.runtime.engine.job_failures import executor_problem
@@ -104,6 +104,8 @@ class SparkEngine:
     def _run(self, settings: TaskSettings, tasks: Sequence[TaskPlan]) -> list[TaskReport]:
         connector, run_id = settings.connector.get("name", ""), settings.run_id
         with self._using() as session, jobs.named(session, run_id, connector, is_remote=self._is_remote):
+            if self._speculates and settings.source is not None and settings.source.guarantee.may_lose:
+                raise _two_writers(connector)
             function = task_function(settings, tasks, self._machine(settings))
             try:
                 frame = session.range(0, len(tasks), 1, numPartitions=len(tasks)).mapInArrow(function, ROW_SCHEMA)
@@ -236,6 +238,17 @@ class SparkEngine:
                     suggestion="Check spark.master or spark.remote of the worker, and Java.",
                 ) from error
         return self._open.session
+
+
+def _two_writers(connector: str) -> ConfigError:
+    """The error for a source that no transaction protects from a second attempt at the same time."""
+    return ConfigError(
+        f"The Spark session has spark.speculation=true, and {connector} delivers at most once: two attempts of a task"
+        " would write the same records.",
+        code="spark.speculation",
+        config_path="spark.speculation",
+        suggestion="Set spark.speculation=false for this worker, or delivery.guarantee=exactly_once for the connector.",
+    )
 
 
 def _limit_connect_retries(session: SparkSession) -> None:

@@ -18,6 +18,7 @@ from airflow_connect.jvm.java import find_java, java_home
 from airflow_connect.runtime.engine.gateway import class_data, module_options, spark_home, spark_jars
 from airflow_connect.runtime.engine.session import DRIVER_MEMORY
 from tests.support.processes.drivers import PROJECT
+from tests.support.processes.environments import changing
 
 HOST = "127.0.0.1"
 JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
@@ -45,12 +46,10 @@ def _start(
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(PROJECT),
     }
-    removed = [word for variable, value in (changes or {}).items() if value is None for word in ("-u", variable)]
-    changed = [f"{variable}={value}" for variable, value in (changes or {}).items() if value is not None]
     java = [str(find_java().executable), *JVM.split(), *flags, *_shared_classes()]
     command = Command(
         name=name,
-        argv=["env", *removed, *changed, *java, "-cp", _class_path(), *program],
+        argv=[*changing(changes), *java, "-cp", _class_path(), *program],
         log_path=folder / f"{name}.log",
         cleanup=[folder],
         stop_s=10.0,
