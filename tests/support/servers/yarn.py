@@ -115,7 +115,9 @@ class YarnCluster(Running):
         scratch = {"fs.defaultFS": "file:///", "hadoop.tmp.dir": str(self.folder / "tmp")}
         (self.conf_dir / "core-site.xml").write_text(_site(scratch))
 
-    def _launch(self, name: str, main: str, changes: Mapping[str, str | None] | None, is_ready: Callable[[], bool]) -> None:
+    def _launch(
+        self, name: str, main: str, changes: Mapping[str, str | None] | None, is_ready: Callable[[], bool]
+    ) -> None:
         jars = [*map(str, class_path()), *map(str, fetch_jars(LOCK))]
         flags = [*JVM, "-Dorg.apache.logging.log4j.level=INFO", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
         where = os.pathsep.join([str(self.conf_dir), str(self.folder), *jars])
