@@ -83,6 +83,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "how-to/know-when-an-hour-is-complete",
         "how-to/approve-a-copy",
         "how-to/free-the-worker-slot",
+        "how-to/run-on-a-spark-cluster",
     ),
     "Tasks": (
         "how-to/import-log-files",

@@ -5,7 +5,9 @@ Each check says what it did, what it found, and what to do. One that fails does 
 
 from __future__ import annotations
 
+import os
 import platform
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +20,7 @@ from airflow_connect.counting import counted
 from airflow_connect.errors import ConnectError
 from airflow_connect.observe.inspecting.doctor_of_stores import check_bucket_of, check_database_of, check_directory_of
 from airflow_connect.runtime.engine.pyspark_versions import PysparkVersionsError, ensure_one_version, version_of
+from airflow_connect.runtime.machines import has_other_machines, sent_names
 from airflow_connect.runtime.worker_check import check_registries, check_worker
 
 if TYPE_CHECKING:
@@ -76,6 +79,8 @@ def examine(
     for checked in check_worker(worker, references):
         yield Check(SERVERS, checked.sentence, is_ok=checked.is_ok)
     yield from attempt(JAVA_PLUGINS, lambda: _java_plugins(references.resolve(worker)))
+    if runs_here:
+        yield from check_executors(references.resolve(worker))
     if not deep:
         return
     yield from attempt("state topics", lambda: _refused_topics(references.resolve(worker), of_runs=True))
@@ -132,6 +137,26 @@ def _java() -> Iterator[Check]:
 
     java = find_java()
     yield Check("Java", f"Java {java.version} at {java.home}.")
+
+
+def check_executors(worker: Mapping[str, Any]) -> Iterator[Check]:
+    """What executors on other machines need, and what they get of this environment; nothing if tasks run here.
+
+    Args:
+        worker: the configuration, resolved.
+    """
+    spark = {key: str(value) for key, value in worker.items() if key.startswith("spark.")}
+    if not has_other_machines(spark):
+        return
+    python = spark.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
+    minor = ".".join(map(str, sys.version_info[:2]))
+    names = sent_names()
+    logins = f"get {', '.join(names)}" if names else "get no login"
+    yield Check(
+        "executors",
+        f"Tasks run on other machines, with airflow-connect {__version__} in a Python {minor} at {python}."
+        f" Executors without a login of their own {logins} of this environment.",
+    )
 
 
 def _java_plugins(worker: Mapping[str, Any]) -> Iterator[Check]:

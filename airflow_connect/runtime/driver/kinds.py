@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.errors import ConfigError
@@ -82,6 +82,14 @@ class Kind(ABC):
         """See `entry.reset_offsets`."""
 
 
+def _noting(configuration: SinkConfiguration | SourceConfiguration, plan: Plan) -> Plan:
+    """The plan, with a note about what executors on other machines get of this environment."""
+    from airflow_connect.runtime.machines import sentence_about
+
+    sentence = "" if plan.is_empty else sentence_about(configuration.worker_spark)
+    return replace(plan, notes=(*plan.notes, sentence)) if sentence else plan
+
+
 class _Sink(Kind):
     """From topics to another system."""
 
@@ -107,7 +115,9 @@ class _Sink(Kind):
         configuration = self.configuration()
         with configuration.references.hiding_errors(), configuration.sink, SinkSession(configuration) as kafka:
             view = kafka.peek()
-            return SinkRun(configuration, ignore_events, None).plan_from(kafka, view, peek=True)[0]
+            return _noting(
+                configuration, SinkRun(configuration, ignore_events, None).plan_from(kafka, view, peek=True)[0]
+            )
 
     def refuse_bounds(self) -> None:
         pass  # They can.
@@ -174,7 +184,7 @@ class _Source(Kind):
             offsets = kafka.read_offsets()
             for partition, offset in kafka.changes_in_file(offsets):
                 offsets.record(partition, offset)
-            return SourceRun(configuration, ignore_events, None).plan_only(kafka, offsets)
+            return _noting(configuration, SourceRun(configuration, ignore_events, None).plan_only(kafka, offsets))
 
     def refuse_bounds(self) -> None:
         raise ConfigError(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_connect.errors import TaskFailedError, missing_package
+from airflow_connect.errors import ConfigError, TaskFailedError, missing_package
 from airflow_connect.jvm.java import java_home
 from airflow_connect.runtime.engine import worker_daemon
 from airflow_connect.runtime.engine.gateway import Gateway, spark_home, start_gateway, start_submitted
@@ -37,6 +38,8 @@ _DEFAULTS = {
     "spark.scheduler.mode": "FAIR",
     # Settings that Spark hides in its log, UI and event log; its own expression misses some of these names.
     "spark.redaction.regex": "(?i)secret|passw|passphrase|token|access.?key|api.?key|credential|jaas|private.?key",
+    # A larger function would be broadcast: pyspark writes it to a file, and so does each executor. It holds secrets.
+    "spark.broadcast.UDFCompressionThreshold": "1g",
     # One row is one task: a batch must never hold two.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
     # A job has one row for each task: compiling Java code for it, and planning it again while it runs, save nothing and
@@ -80,7 +83,8 @@ def open_session(settings: Mapping[str, str]) -> OpenSession:
 
     Raises:
         MissingPackageError: pyspark is not installed.
-        ConfigError: a setting cannot be applied, or pyspark and pyspark-client have different versions.
+        ConfigError: a setting cannot be applied, pyspark and pyspark-client have different versions, or this process
+            has a session already.
         AccessError: no Java 17 or newer.
         TaskFailedError: Spark did not start.
     """
@@ -91,12 +95,13 @@ def open_session(settings: Mapping[str, str]) -> OpenSession:
 
     ensure_one_version()
     refuse_unusable(settings)
+    _refuse_session_of_others(is_remote=bool(settings.get(REMOTE)))
     if settings.get(REMOTE):
         builder = SparkSession.builder.remote(settings[REMOTE])
         for key, value in settings.items():
             if key.startswith("spark.sql."):
                 builder = builder.config(key, value)
-        return OpenSession(builder.getOrCreate())
+        return OpenSession(builder.create())  # Not `getOrCreate`: the program around this may have one of its own.
     master = settings.get(MASTER, DEFAULT_MASTER)
     merged = {**_DEFAULTS, **(_LOCAL_DEFAULTS if master.startswith("local") else {}), **settings}
     merged[MASTER] = _with_retries(master)
@@ -121,6 +126,29 @@ def open_session(settings: Mapping[str, str]) -> OpenSession:
             f"Spark did not start: {Redactor(secret_values(settings))(reason)[:1000].rstrip('.')}.",
             suggestion="Check spark.master of the worker and its settings.",
         ) from error
+
+
+def _refuse_session_of_others(*, is_remote: bool) -> None:
+    """Leave a session of the program around this alone: pyspark would hand it out, with its settings, as a new one.
+
+    Stopping it would also end what the program does with it. Sessions of Spark Connect exist side by side.
+
+    Raises:
+        ConfigError: this process has such a session.
+    """
+    core = sys.modules.get("pyspark.core.context") or sys.modules.get("pyspark.context")
+    context = getattr(core, "SparkContext", None)
+    has_classic = getattr(context, "_active_spark_context", None) is not None
+    connect = getattr(sys.modules.get("pyspark.sql.connect.session"), "SparkSession", None)
+    has_connect = connect is not None and (connect.getActiveSession() or connect._get_default_session()) is not None
+    if has_classic or (has_connect and not is_remote):
+        raise ConfigError(
+            "This process has a Spark session already, and a run must not take it over.",
+            code="spark.session_in_use",
+            config_path=REMOTE if is_remote else MASTER,
+            suggestion="Stop that session before the run, let both use Spark Connect (spark.remote), or run the"
+            " connector in a process of its own. An embedded Connect can also do without Spark: in_process=True.",
+        )
 
 
 def _forget_gateway() -> None:

@@ -21,11 +21,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from airflow_connect.documents.run import TaskPlan, TaskReport
-from airflow_connect.errors import ConnectError, TaskFailedError
+from airflow_connect.errors import ConfigError, ConnectError, TaskFailedError
 from airflow_connect.runtime.engine import jobs
 from airflow_connect.runtime.engine.cancelling import Canceller
+from airflow_connect.runtime.engine.job_failures import executor_problem
 from airflow_connect.runtime.engine.session import OpenSession, open_session
 from airflow_connect.runtime.engine.task_rows import ROW_SCHEMA, error_of, reports_of, task_function
+from airflow_connect.runtime.machines import DriverMachine, driver_machine, has_other_machines, sent_names
 from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 
 if TYPE_CHECKING:
@@ -102,19 +104,29 @@ class SparkEngine:
     def _run(self, settings: TaskSettings, tasks: Sequence[TaskPlan]) -> list[TaskReport]:
         connector, run_id = settings.connector.get("name", ""), settings.run_id
         with self._using() as session, jobs.named(session, run_id, connector, is_remote=self._is_remote):
-            function = task_function(settings, tasks)
+            if self._speculates and settings.source is not None and settings.source.guarantee.may_lose:
+                raise _two_writers(connector)
+            function = task_function(settings, tasks, self._machine(settings))
             try:
                 frame = session.range(0, len(tasks), 1, numPartitions=len(tasks)).mapInArrow(function, ROW_SCHEMA)
                 rows = frame.collect()
             except Exception as error:  # noqa: BLE001 (py4j, gRPC and pyspark have no common base)
                 text = _text(error)  # asks the JVM, so before that is ended
-                ours = error_of(text)
+                ours = error_of(text) or executor_problem(text)
                 is_expected = ours is not None or self._at_work.get(run_id, False)
                 if not (is_expected and self._wait_for_attempts(session, run_id)):
                     # The JVM or the server may be what failed: the next run of this process gets a new session.
                     self._is_suspect = True
                 raise ours or self._job_failed(text) from None
         return sorted(reports_of(row[0] for row in rows), key=lambda report: report.task)
+
+    def _machine(self, settings: TaskSettings) -> DriverMachine | None:
+        """What executors on other machines need to know about this one."""
+        if not has_other_machines(self._settings):
+            return None
+        if names := sent_names():
+            log.info("Executors without a login of their own get %s of this process's environment.", ", ".join(names))
+        return driver_machine(settings.connector, settings.worker, *settings.task_configs)
 
     def cancel(self, run_id: str) -> None:
         """Let the job of a run fail, from another thread; does not wait for that."""
@@ -226,6 +238,17 @@ class SparkEngine:
                     suggestion="Check spark.master or spark.remote of the worker, and Java.",
                 ) from error
         return self._open.session
+
+
+def _two_writers(connector: str) -> ConfigError:
+    """The error for a source that no transaction protects from a second attempt at the same time."""
+    return ConfigError(
+        f"The Spark session has spark.speculation=true, and {connector} delivers at most once: two attempts of a task"
+        " would write the same records.",
+        code="spark.speculation",
+        config_path="spark.speculation",
+        suggestion="Set spark.speculation=false for this worker, or delivery.guarantee=exactly_once for the connector.",
+    )
 
 
 def _limit_connect_retries(session: SparkSession) -> None:

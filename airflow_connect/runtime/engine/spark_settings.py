@@ -12,7 +12,7 @@ MASTER, REMOTE = "spark.master", "spark.remote"
 DEFAULT_MASTER = "local[*]"
 _DIRECT = ("local", "spark://")
 _SUBMITTED = ("yarn", "k8s://")
-_DEPLOY_MODE, _API_MODE = "spark.submit.deployMode", "spark.api.mode"
+_DEPLOY_MODE, _API_MODE, _PY_FILES = "spark.submit.deployMode", "spark.api.mode", "spark.submit.pyFiles"
 
 _ONLY_SUBMIT_APPLIES = (
     "spark.driver.defaultJavaOptions",
@@ -52,6 +52,13 @@ def refuse_unusable(settings: Mapping[str, str]) -> None:
             code="spark.master_unknown",
             config_path=MASTER,
             suggestion=f"Set {MASTER} to local[N], spark://host:7077, yarn or k8s://https://host:443, or use {REMOTE}.",
+        )
+    if any(name.strip().endswith(".whl") for name in settings.get(_PY_FILES, "").split(",")):
+        raise ConfigError(
+            f"{_PY_FILES} names a wheel, which Spark sends to executors but does not put on their path.",
+            code="spark.wheel",
+            config_path=_PY_FILES,
+            suggestion="Copy the wheel to a name that ends with .zip, or send an environment with spark.archives.",
         )
     if settings.get(_DEPLOY_MODE, "client") != "client":
         raise ConfigError(

@@ -12,13 +12,18 @@ import base64
 import json
 import logging
 import re
+import socket
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect import __version__
 from airflow_connect.documents.run import TaskPlan, TaskReport
 from airflow_connect.errors import ConnectError, TaskFailedError
+from airflow_connect.runtime.engine.job_failures import other_version, package_missing
+from airflow_connect.runtime.machines import name_machines, taking_along
 from airflow_connect.runtime.other_tasks import OtherTasksError
 from airflow_connect.runtime.reporting.internal_errors import (
     internal_error,
@@ -31,6 +36,7 @@ from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from airflow_connect.runtime.machines import DriverMachine
     from airflow_connect.runtime.settings import TaskSettings
 
 log = logging.getLogger(__name__)
@@ -40,26 +46,60 @@ _MARK = "airflow-connect-error:"
 
 
 def task_function(
-    settings: TaskSettings, tasks: Sequence[TaskPlan]
+    settings: TaskSettings, tasks: Sequence[TaskPlan], machine: DriverMachine | None = None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A function for `mapInArrow`: positions in `tasks` in, one packed result per task out.
 
-    The settings travel inside the pickled function, over Spark's own connections, and are written nowhere.
+    The settings travel inside the pickled function, over Spark's own connections, and are written nowhere. They are
+    pickled for themselves, so that an executor with another version of this package can say so before it reads them.
+
+    Args:
+        settings: of the run.
+        tasks: its plan.
+        machine: the driver's, if executors may run on others.
     """
+    from pyspark import cloudpickle
+
     # Every Spark task gets all plans. Packed, those of 10,000 partitions take 100 KB.
     plans = _pack([task.to_json() for task in tasks])
+    version, work = __version__, cloudpickle.dumps((settings, plans, machine))  # type: ignore[no-untyped-call]
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
+        # A name of this module outside of `try` would be looked up while Spark unpickles the function.
+        try:
+            from airflow_connect.runtime.engine.task_rows import rows_of
+        except ImportError as error:
+            import socket
 
-        context = TaskContext.get()
-        attempt = context.attemptNumber() if context is not None else 0
-        for batch in batches:
-            for number in batch.column(0):
-                plan = TaskPlan.from_json(_unpack(plans)[number.as_py()])
-                yield _row(_result_of(settings, plan, attempt))
+            error.msg += f" (executor on {socket.gethostname()})"  # for `executor_problem`, which reads Spark's text
+            raise
+        return rows_of(version, work, batches)
 
     return run
+
+
+def rows_of(version: str, work: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Run tasks on an executor.
+
+    Args:
+        version: of this package, on the driver's machine.
+        work: what `task_function` has pickled.
+        batches: positions of tasks.
+    """
+    import pickle
+
+    from pyspark import TaskContext
+
+    if version != __version__:
+        yield _row({"error": other_version(version, __version__, socket.gethostname()).to_json()})
+        return
+    settings, plans, machine = pickle.loads(work)  # It comes from our own driver, like the function itself.
+    context = TaskContext.get()
+    attempt = context.attemptNumber() if context is not None else 0
+    for batch in batches:
+        for number in batch.column(0):
+            plan = TaskPlan.from_json(_unpack(plans)[number.as_py()])
+            yield _row(_result_of(settings, plan, attempt, machine))
 
 
 def reports_of(rows: Iterable[bytes]) -> list[TaskReport]:
@@ -85,22 +125,44 @@ def error_of(text: str) -> ConnectError | None:
     return _rebuilt(json.loads(base64.b64decode(found[1]))) if found is not None else None
 
 
-def _result_of(settings: TaskSettings, plan: TaskPlan, attempt: int) -> dict[str, Any]:
+def _result_of(
+    settings: TaskSettings, plan: TaskPlan, attempt: int, machine: DriverMachine | None = None
+) -> dict[str, Any]:
     from airflow_connect.runtime.executor.task import run_task
 
+    sent = machine.sent if machine is not None else {}
+    redact = Redactor(secret_values(settings.connector, settings.worker, settings.aws, sent))
     try:
-        return {"report": run_task(settings, plan, attempt).to_json()}
+        with _like_the_driver(machine):
+            return {"report": run_task(settings, plan, attempt).to_json()}
     except ConnectError as error:
         if error.retriable:
             # Without the chain of causes: Spark Connect cuts long texts, and the mark stands at the end.
             raise RuntimeError(_marked(error)) from None
         return {"error": error.to_json()}
+    except ModuleNotFoundError as error:
+        if machine is None or not error.name:
+            raise
+        return {"error": package_missing(error.name, socket.gethostname()).to_json()}
     except Exception as error:
         name_connector(error, settings.connector.get("name", ""))
         if not is_own_defect(error):
             raise
-        redact = Redactor(secret_values(settings.connector, settings.worker, settings.aws))
         return {"error": internal_error(error, redact).to_json(), "traceback": traceback_of(error, redact)}
+
+
+@contextmanager
+def _like_the_driver(machine: DriverMachine | None) -> Iterator[None]:
+    """Run a task with the driver's logins; its errors name both machines."""
+    if machine is None:
+        yield
+        return
+    with taking_along(machine) as taken:
+        try:
+            yield
+        except ConnectError as error:
+            name_machines(error, machine, taken)
+            raise
 
 
 def _row(result: dict[str, Any]) -> pa.RecordBatch:

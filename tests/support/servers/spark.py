@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,6 +18,7 @@ from airflow_connect.jvm.java import find_java, java_home
 from airflow_connect.runtime.engine.gateway import class_data, module_options, spark_home, spark_jars
 from airflow_connect.runtime.engine.session import DRIVER_MEMORY
 from tests.support.processes.drivers import PROJECT
+from tests.support.processes.environments import changing
 
 HOST = "127.0.0.1"
 JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
@@ -25,9 +26,14 @@ WORKERS = 2
 
 
 def _start(
-    name: str, program: Sequence[str], folder: Path, is_ready: Callable[[], bool], flags: Sequence[str] = ("-Xmx192m",)
+    name: str,
+    program: Sequence[str],
+    folder: Path,
+    is_ready: Callable[[], bool],
+    flags: Sequence[str] = ("-Xmx192m",),
+    changes: Mapping[str, str | None] | None = None,
 ) -> ServerProcess:
-    """Start a main class of Spark with its arguments.
+    """Start a main class of Spark with its arguments; `changes`: to its environment, None removes a variable.
 
     Not by `spark-class`, which would start a JVM only to ask it for this command line, and could not use the archive of
     classes: that is valid for the driver's class path.
@@ -43,7 +49,7 @@ def _start(
     java = [str(find_java().executable), *JVM.split(), *flags, *_shared_classes()]
     command = Command(
         name=name,
-        argv=[*java, "-cp", _class_path(), *program],
+        argv=[*changing(changes), *java, "-cp", _class_path(), *program],
         log_path=folder / f"{name}.log",
         cleanup=[folder],
         stop_s=10.0,
@@ -90,10 +96,16 @@ class _SparkServers:
 class StandaloneCluster(_SparkServers):
     """A master and two workers with one core each."""
 
-    def __init__(self, *, has_hosts: bool = False) -> None:
-        """Choose ports. `has_hosts`: each worker has an address of its own, as if it were on another machine."""
+    def __init__(self, *, has_hosts: bool = False, changes: Mapping[str, str | None] | None = None) -> None:
+        """Choose ports.
+
+        Args:
+            has_hosts: each worker has an address of its own, as if it were on another machine.
+            changes: to the environment of workers, and so of executors; None removes a variable.
+        """
         super().__init__()
         self._has_hosts = has_hosts
+        self._changes = changes
         self._port, self._web_port = free_ports(2)
 
     @property
@@ -102,9 +114,9 @@ class StandaloneCluster(_SparkServers):
         return f"spark://{HOST}:{self._port}"
 
     @classmethod
-    def start(cls, *, has_hosts: bool = False) -> Self:
+    def start(cls, *, has_hosts: bool = False, changes: Mapping[str, str | None] | None = None) -> Self:
         """Start; every worker is registered when this returns."""
-        cluster = cls(has_hosts=has_hosts)
+        cluster = cls(has_hosts=has_hosts, changes=changes)
         try:
             cluster._start_master()
             for number in range(WORKERS):
@@ -135,7 +147,9 @@ class StandaloneCluster(_SparkServers):
         host = f"127.0.0.{number + 1}" if self._has_hosts else HOST
         argv = ["org.apache.spark.deploy.worker.Worker", "--host", host, "--webui-port", "0"]
         argv += ["--cores", "1", "--memory", "1g", "--work-dir", str(folder), self.master]
-        worker = _start(f"worker-{number}", argv, self.folder, lambda: self.alive_workers() > alive)
+        worker = _start(
+            f"worker-{number}", argv, self.folder, lambda: self.alive_workers() > alive, changes=self._changes
+        )
         self.servers.append(worker)
         return worker
 

@@ -19,9 +19,11 @@ from airflow_connect.runtime.engine.spark import SparkEngine
 from tests.support.copies.s3 import Sink
 from tests.support.faulty_converter import Faults
 from tests.support.processes.drivers import PROJECT
+from tests.support.session.searching import IS_SOAK
 from tests.support.waiting import wait_until
 
 PATIENCE_S = 90.0
+collect_ignore = [] if IS_SOAK else ["test_yarn.py"]
 
 FillTopic = Callable[..., list[dict[str, Any]]]
 

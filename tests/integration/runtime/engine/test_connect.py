@@ -121,3 +121,29 @@ def test_a_run_that_is_stopped_ends_its_job_at_the_server(
         assert sink.run().records == 20
     # What the task that was cancelled stages late is left to the sweep of a later run: Spark Connect says no end of it.
     assert sorted(value["n"] for value in sink.values()) == [value["n"] for value in values]
+
+
+def test_session_of_the_program_at_the_same_server_stays_its_own(make_topic, fill, make_sink, server, monkeypatch):
+    from pyspark.sql.connect.session import SparkSession
+
+    for name in ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    topic = make_topic()
+    values = fill(topic, 1, 10)
+    sink = make_sink(topic)
+    program = SparkSession.builder.remote(server.remote).create()
+    try:
+        with SparkEngine({"spark.remote": server.remote, "spark.sql.shuffle.partitions": "7"}) as engine:
+            sink.engine = engine
+            assert sink.run().records == 10
+            assert engine._open.session.session_id != program.session_id
+        fill(topic, 1, 5)
+        with SparkEngine({"spark.master": "local[1]"}) as engine:
+            sink.engine = engine
+            assert sink.try_run().error["code"] == "spark.session_in_use"
+        assert program.conf.get("spark.sql.shuffle.partitions") != "7"
+        assert program.range(3).count() == 3
+    finally:
+        program.stop()
+    sink.assert_exactly_once(values)

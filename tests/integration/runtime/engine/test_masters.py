@@ -17,6 +17,7 @@ from tests.support.waiting import wait_until
 
 SECRET = "hunter2 = 'of\\spark'"  # With all that a properties file or a shell might stumble over.
 PASSWORD = "hunter2-of-the-options"
+DRIVERS_OWN = "key-in-the-environment-of-the-driver"
 # Without these a JVM that spark-submit starts compiles as if it had to work for long.
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SETTINGS = {
@@ -105,9 +106,12 @@ def test_setting_that_only_spark_submit_applies_is_applied_and_others_are_not_sh
 
 def test_kubernetes_gets_pods_without_secrets_and_shows_none(spark, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", DRIVERS_OWN)
     server = ApiServer()
     settings = {
         "spark.master": server.master,
+        "spark.kubernetes.executor.secretKeyRef.AWS_SECRET_ACCESS_KEY": "store:secret",
+        "spark.kubernetes.executor.podNamePrefix": "copies",
         "spark.driver.host": "127.0.0.1",
         "spark.executor.instances": "1",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "1ms",  # No executor will come.
@@ -118,12 +122,23 @@ def test_kubernetes_gets_pods_without_secrets_and_shows_none(spark, tmp_path, mo
     try:
         opened = open_session(settings)
         told = running()
+        wait_until(lambda: server.created("pods"), "the driver asks for an executor")
         opened.stop()
     finally:
         server.stop()
+    (pod, *_) = server.created("pods")
+    (container,) = pod["spec"]["containers"]
+    environment = {one["name"]: one for one in container["env"]}
+    reference = environment["AWS_SECRET_ACCESS_KEY"]["valueFrom"]["secretKeyRef"]
 
     assert "Bearer hunter2-of-the-cluster" in server.tokens
     assert len(server.created("configmaps")) == 1
+    assert pod["metadata"]["name"].startswith("copies-exec-")
+    assert (container["image"], container["args"]) == ("spark", ["executor"])
+    assert container["resources"]["requests"]["memory"] == "896Mi"  # 512 MiB, and Spark's least overhead of 384 MiB
+    assert (reference["name"], reference["key"]) == ("store", "secret")
+    assert "PYTHONPATH" not in environment
+    assert [body for _, _, body in server.requests if DRIVERS_OWN in body] == []
     assert_hidden(spark.seen(), told, *(body for _, _, body in server.requests))
     assert [path for path in tmp_path.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()] == []
     assert_ended(spark)
@@ -150,6 +165,7 @@ def test_yarn_is_found_through_hadoops_configuration_and_shows_none(spark, tmp_p
         ({"spark.master": "mesos://zk:5050"}, "spark.master", "has no master"),
         ({"spark.master": "yarn", "spark.submit.deployMode": "cluster"}, "spark.submit.deployMode", "cluster"),
         ({"spark.master": "local[1]", "spark.api.mode": "connect"}, "spark.api.mode", "connect"),
+        ({"spark.submit.pyFiles": "/a/lib.zip, /a/connect-1.0.whl"}, "spark.submit.pyFiles", "names a wheel"),
         ({"spark.remote": "local[1]"}, "spark.remote", "sc://"),
         ({"spark.remote": "http://x/;token=hunter2-of-the-url"}, "spark.remote", "sc://"),
     ],

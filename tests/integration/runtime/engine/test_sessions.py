@@ -125,3 +125,29 @@ def test_frozen_jvm_keeps_nobody_waiting_who_cancels_a_run_and_is_replaced(
     assert stopped.error["code"] == "run.stopped"
     assert report.records == 10
     sink.assert_exactly_once(values)
+
+
+def test_session_of_the_program_around_a_run_is_neither_used_nor_stopped(make_topic, fill, make_sink):
+    topic = make_topic()
+    values = fill(topic, 1, 10)
+    sink = make_sink(topic)
+    program = spark.open_session({"spark.master": "local[1]"})
+    try:
+        with SparkEngine({"spark.master": "local[1]"}) as engine:
+            sink.engine = engine
+            refused = sink.try_run()
+        with SparkEngine({"spark.remote": "sc://127.0.0.1:1"}) as engine:
+            sink.engine = engine
+            refused_remote = sink.try_run()
+        assert program.session.range(3).count() == 3
+    finally:
+        program.stop()
+    with SparkEngine({"spark.master": "local[1]"}) as engine:
+        sink.engine = engine
+        report = sink.run()
+
+    for failed, key in ((refused, "spark.master"), (refused_remote, "spark.remote")):
+        assert (failed.error["code"], failed.error["configPath"]) == ("spark.session_in_use", key)
+        assert "in_process=True" in failed.error["suggestion"]
+    assert report.records == 10
+    sink.assert_exactly_once(values)

@@ -98,6 +98,19 @@ def test_speculative_copy_of_a_slow_task_goes_on_where_the_first_one_was_and_not
     numbers.assert_exactly_once(1, 40)
 
 
+def test_speculation_is_refused_for_a_source_that_delivers_at_most_once(numbers: Numbers):
+    numbers.feed(3)
+    with SparkEngine({"spark.master": "local[1]", "spark.speculation": "true"}) as engine:
+        refused = run_connector(numbers.spec(delivery_guarantee="at_most_once"), engine=engine)
+        assert refused.error is not None
+        assert refused.error["code"] == "spark.speculation"
+        assert f"and {numbers.name} delivers at most once" in refused.error["message"]
+        report = run_connector(numbers.spec(), engine=engine)
+
+    assert (report.status, report.records) == ("done", 3), report.error
+    numbers.assert_exactly_once(3)
+
+
 def test_broker_that_restarts_in_the_middle_of_a_transaction_loses_and_doubles_nothing(
     tmp_path: Path, unique_name: str
 ):

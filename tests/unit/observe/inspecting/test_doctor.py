@@ -11,6 +11,7 @@ from airflow_connect.observe.inspecting import doctor
 from airflow_connect.observe.inspecting.doctor_of_stores import compared_clocks
 from airflow_connect.runtime.engine import pyspark_versions
 from airflow_connect.runtime.engine.session import open_session
+from airflow_connect.runtime.machines import GROUPS
 from tests.support.java_classes import SINK, class_file, jar
 from tests.support.java_plugins import forget_java_plugins
 
@@ -89,3 +90,19 @@ def test_java_plugins_are_counted_and_what_cannot_be_used_is_a_failed_check(
 def test_clocks_are_compared(date: str, ahead_s: float, is_ok: bool, says: str) -> None:
     found, to_do, is_in_order = compared_clocks(date, NOON_S + ahead_s)
     assert (is_in_order, says in found, bool(to_do)) == (is_ok, True, not is_ok)
+
+
+def test_executors_elsewhere_are_told_with_the_names_of_what_they_get(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (name for group in GROUPS for name in group.sent):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    worker = {"spark.master": "yarn", "spark.pyspark.python": "./environment/bin/python"}
+    (without,) = doctor.check_executors(worker)
+    monkeypatch.setenv("PGPASSWORD", "hunter2-of-the-doctor")
+    (check,) = doctor.check_executors(worker)
+
+    assert list(doctor.check_executors({"spark.master": "local[2]"})) == []
+    assert without.found.endswith("Executors without a login of their own get no login of this environment.")
+    assert "./environment/bin/python" in check.found
+    assert check.found.endswith("Executors without a login of their own get PGPASSWORD of this environment.")
+    assert "hunter2" not in f"{check}"

@@ -16,15 +16,18 @@ from airflow_connect.api.staging import StagedFile
 from airflow_connect.config.resolved.loading import load_connector_config
 from airflow_connect.documents.run import PartitionReport, TaskPlan, TaskReport
 from airflow_connect.errors import (
+    AccessError,
     ConnectError,
     DataError,
     InternalError,
+    MissingPackageError,
     StagedFileLostError,
     TaskFailedError,
     UnavailableError,
 )
 from airflow_connect.runtime.engine.task_rows import error_of, reports_of, task_function
 from airflow_connect.runtime.executor import task as executor
+from airflow_connect.runtime.machines import DriverMachine
 from airflow_connect.runtime.settings import TaskSettings
 
 SETTINGS = TaskSettings(connector={"name": "c"}, worker={})
@@ -68,7 +71,7 @@ def test_each_number_runs_the_plan_at_its_position_and_gives_one_row(monkeypatch
     rows = run_rows(monkeypatch, run_task, tasks, [[2], [0, 1]])
 
     assert [plan for _, plan in seen] == [tasks[2], tasks[0], tasks[1]]
-    assert all(settings is SETTINGS for settings, _ in seen)
+    assert all(settings == SETTINGS for settings, _ in seen)
     assert reports_of(rows) == [report_for(tasks[n], 0) for n in (2, 0, 1)]
 
 
@@ -176,3 +179,37 @@ def test_plans_of_ten_thousand_partitions_travel_in_little_space():
     packed = cloudpickle.dumps(task_function(SETTINGS, ranges))
     assert len(packed) < 200_000
     assert callable(pickle.loads(packed))
+
+
+def test_executor_with_another_version_says_so_before_it_reads_the_settings(monkeypatch):
+    run = task_function(SETTINGS, plans(1))
+    monkeypatch.setattr("airflow_connect.runtime.engine.task_rows.__version__", "0.0.9")
+    monkeypatch.setattr("pickle.loads", lambda data: pytest.fail("the settings were read"))
+    (row,) = run(iter([pa.record_batch({"id": pa.array([0], pa.int64())})]))
+
+    with pytest.raises(ConnectError, match=r"has airflow-connect 0\.0\.9, the driver") as caught:
+        reports_of([row.column(0)[0].as_py()])
+    assert caught.value.code == "spark.other_version"
+
+
+def test_error_of_an_executor_on_another_machine_names_both(monkeypatch):
+    monkeypatch.setattr(executor, "run_task", failing(AccessError("Denied.", code="s3.access_denied")))
+    machine = DriverMachine("driver-host", sent={"PGPASSWORD": "hunter2-of-the-driver"})
+    (row,) = task_function(SETTINGS, plans(1), machine)(iter([pa.record_batch({"id": pa.array([0], pa.int64())})]))
+
+    with pytest.raises(AccessError) as caught:
+        reports_of([row.column(0)[0].as_py()])
+    assert "; the driver runs on driver-host." in caught.value.suggestion
+
+
+def test_module_that_another_machine_lacks_is_an_error_of_its_executors(monkeypatch):
+    missing = ModuleNotFoundError("No module named 'fastavro'", name="fastavro")
+    monkeypatch.setattr(executor, "run_task", failing(missing))
+    numbers = [pa.record_batch({"id": pa.array([0], pa.int64())})]
+    (row,) = task_function(SETTINGS, plans(1), DriverMachine("driver-host"))(iter(numbers))
+    with pytest.raises(ModuleNotFoundError):
+        list(task_function(SETTINGS, plans(1))(iter(numbers)))
+
+    with pytest.raises(MissingPackageError, match="its Python has no module fastavro") as caught:
+        reports_of([row.column(0)[0].as_py()])
+    assert caught.value.code == "spark.package_missing"
