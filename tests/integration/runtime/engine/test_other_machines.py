@@ -83,9 +83,16 @@ def driver_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def files_with(secret: str, *folders: Path) -> list[Path]:
-    """Files below some folders that hold a secret."""
+    """Files below some folders that hold a secret. Spark removes files meanwhile."""
+
+    def content(path: Path) -> bytes:
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return b""
+
     found = (path for folder in folders for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    return [path for path in found if secret.encode() in path.read_bytes()]
+    return [path for path in found if secret.encode() in content(path)]
 
 
 def executors_of(cluster: StandaloneCluster, faults: Faults) -> set[int]:
