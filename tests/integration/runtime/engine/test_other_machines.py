@@ -91,7 +91,8 @@ def files_with(secret: str, *folders: Path) -> list[Path]:
         except FileNotFoundError:
             return b""
 
-    found = (path for folder in folders for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    places = (Path(place) / name for folder in folders for place, _, names in os.walk(folder) for name in names)
+    found = (path for path in places if path.is_file() and not path.is_symlink())
     return [path for path in found if secret.encode() in content(path)]
 
 
