@@ -13,6 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from airflow_connect.api.connector import Connector, ConnectorContext, Task
+from airflow_connect.api.own_offsets import OwnOffsets
 from airflow_connect.api.publishing import ALL_LISTED, ConnectorPublisher, LeftoverPattern, Publisher
 from airflow_connect.api.read_ahead import ReadAhead
 from airflow_connect.api.sink_state import PlannedState, StateAfter
@@ -253,7 +254,7 @@ class SinkConnectorContext(ConnectorContext, Protocol):
         """Starts a JVM next to the driver, for sinks that need Java's clients there."""
 
 
-class SinkConnector(Connector):
+class SinkConnector(OwnOffsets, Connector):
     """A sink: copies topics to somewhere.
 
     The driver creates one object per configuration of a run. It calls `initialize`, `check_config`, `start` on first
@@ -278,41 +279,6 @@ class SinkConnector(Connector):
     @classmethod
     def notes_on_config(cls, config: Mapping[str, str]) -> Sequence[str]:
         """Sentences for the plan and the report of each run with this configuration; opens no connections."""
-        return ()
-
-    @classmethod
-    def commits_offsets(cls, config: Mapping[str, str]) -> bool:
-        """Whether tasks move the offsets of the consumer group themselves, together with their output.
-
-        A run then expects that offsets of its partitions have moved, up to the end of its plan. It commits the ends of
-        the plan as always, once the tasks are done.
-        """
-        return False
-
-    def unjudged(self, kept: Mapping[str, Any]) -> Mapping[TopicPartition, int]:
-        """Where the last run began, if it has ended without a commit: it knew which records had failed, and is gone.
-
-        Only for a connector that commits offsets itself, and only asked with `errors.tolerance=all`. The records from
-        there on are read again, and failures among them counted and kept as dead letters. Tasks must not write again
-        what the group has as written. Called before `start`, also for a plan that is only shown.
-
-        Args:
-            kept: the connector's document, as `plan_state` of that run returned it, or `state_after` of a complete one.
-        """
-        return {}
-
-    def unfinished(self, run: PlannedRun) -> Sequence[str]:
-        """Finish what an earlier run has left that was killed; called if a run has nothing to copy.
-
-        Only for a connector that commits offsets itself: the offsets of such a run may be committed, although its
-        output is not visible yet. A run with records finishes it by itself.
-
-        Returns:
-            Sentences for the report; empty if nothing was left.
-
-        Raises:
-            ConnectError: it could not be finished.
-        """
         return ()
 
     def check_config(self, config: Mapping[str, str]) -> None:

@@ -75,11 +75,6 @@ class Membership:
         """What the host needs to join."""
         return group_request(self.facts, self.everyone)
 
-    @staticmethod
-    def join_timeout_s() -> float:
-        """How long the host may take for that, besides what the plugin takes to start."""
-        return JOIN_TIMEOUT_S
-
     def finish(self, call: Call, put: Callable[[], None], last: Mapping[TopicPartition, int], written: Written) -> None:
         """Wait until everything of this task is final, and then until that is so of all tasks of the run.
 

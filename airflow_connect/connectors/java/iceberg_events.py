@@ -17,8 +17,8 @@ from uuid import UUID
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.errors import StateError
 
-START_COMMIT, DATA_WRITTEN, DATA_COMPLETE, COMMIT_TO_TABLE, COMMIT_COMPLETE = range(5)
-"""`PayloadType`, by its number."""
+DATA_WRITTEN, DATA_COMPLETE, COMMIT_TO_TABLE, COMMIT_COMPLETE = range(1, 5)
+"""`PayloadType`, by its number; 0 is the beginning of a commit."""
 _MAGIC = b"\xc2\x01"
 _LENGTH_BYTES = 2
 
@@ -42,7 +42,6 @@ class ControlEvent:
     Attributes:
         kind: one of the numbers above.
         group: the consumer group of the connector that has sent it.
-        commit_id: the commit that it belongs to.
         table: of files that were written, and of a commit to a table.
         files, records: how many of them the event names.
         ends: of `DATA_COMPLETE`: the offset that each partition of the task is complete up to; None: it got no record.
@@ -50,7 +49,6 @@ class ControlEvent:
 
     kind: int
     group: str
-    commit_id: str
     table: Table | None = None
     files: int = 0
     records: int = 0
@@ -82,17 +80,16 @@ def control_event(value: bytes) -> ControlEvent:
 
 def _event(found: Any) -> ControlEvent:
     payload, kind = found["payload"], int(found["type"])
-    commit = _uuid(payload["commit_id"])
     if kind == DATA_WRITTEN:
         files = [*(payload["data_files"] or ()), *(payload["delete_files"] or ())]
         records = sum(int(file["record_count"]) for file in payload["data_files"] or ())
-        return ControlEvent(kind, found["group_id"], commit, _table(payload), len(files), records)
+        return ControlEvent(kind, found["group_id"], _table(payload), len(files), records)
     if kind == COMMIT_TO_TABLE:
-        return ControlEvent(kind, found["group_id"], commit, _table(payload))
+        return ControlEvent(kind, found["group_id"], _table(payload))
     ends = {}
     if kind == DATA_COMPLETE:
         ends = {TopicPartition(one["topic"], one["partition"]): one["offset"] for one in payload["assignments"] or ()}
-    return ControlEvent(kind, found["group_id"], commit, ends=ends)
+    return ControlEvent(kind, found["group_id"], ends=ends)
 
 
 def _table(payload: Any) -> Table:

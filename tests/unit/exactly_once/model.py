@@ -352,7 +352,7 @@ class ModelConfig:
     dead_letter_topic = ""
     ignored_keys: Sequence[str] = ()
     delivery_notes = sink_notes = ()
-    prepare = staticmethod(tuple)
+    prepare, unfinished = staticmethod(tuple), staticmethod(lambda run: ())
     references = ResolvedReferences()
     spec = RunSpec({}, {})
 
@@ -391,9 +391,6 @@ class ModelConfig:
         return {}
 
     kept_offsets = notes_on_changes = first_offsets
-
-    def unfinished(self, _: PlannedRun) -> tuple[str, ...]:
-        return ()
 
     keeps_document = False
 

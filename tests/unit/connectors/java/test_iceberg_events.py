@@ -12,7 +12,6 @@ from airflow_connect.connectors.java.iceberg_events import (
     COMMIT_TO_TABLE,
     DATA_COMPLETE,
     DATA_WRITTEN,
-    START_COMMIT,
     ControlEvent,
     Table,
     control_event,
@@ -20,7 +19,6 @@ from airflow_connect.connectors.java.iceberg_events import (
 from airflow_connect.errors import StateError
 
 RECORDED = Path(__file__).parents[3] / "data" / "java_plugins" / "iceberg_events.txt"
-COMMIT = "00000000-0000-0000-0000-000000000001"
 TABLE = Table("lake.orders", "00000000-0000-0000-0000-0000000000aa")
 
 
@@ -28,11 +26,11 @@ def test_recorded_events() -> None:
     found = [control_event(bytes.fromhex(line)) for line in RECORDED.read_text().split()]
     ends = {TopicPartition("t", 0): 5, TopicPartition("t", 1): None}
     assert found == [
-        ControlEvent(START_COMMIT, "connect-x", COMMIT),
-        ControlEvent(DATA_WRITTEN, "connect-x", COMMIT, TABLE, files=2, records=14),
-        ControlEvent(DATA_COMPLETE, "connect-x", COMMIT, ends=ends),
-        ControlEvent(COMMIT_TO_TABLE, "connect-x", COMMIT, TABLE),
-        ControlEvent(COMMIT_COMPLETE, "connect-x", COMMIT),
+        ControlEvent(0, "connect-x"),
+        ControlEvent(DATA_WRITTEN, "connect-x", TABLE, files=2, records=14),
+        ControlEvent(DATA_COMPLETE, "connect-x", ends=ends),
+        ControlEvent(COMMIT_TO_TABLE, "connect-x", TABLE),
+        ControlEvent(COMMIT_COMPLETE, "connect-x"),
     ]
     assert str(TABLE) == "lake.orders (uuid 00000000-0000-0000-0000-0000000000aa)"
 

@@ -66,18 +66,18 @@ def control(*log: ControlEvent, **more: Any) -> Control:
 
 
 def written(table: Table, files: int = 1) -> ControlEvent:
-    return ControlEvent(DATA_WRITTEN, GROUP, "c", table, files=files, records=files * 5)
+    return ControlEvent(DATA_WRITTEN, GROUP, table, files=files, records=files * 5)
 
 
 def to_table(table: Table) -> ControlEvent:
-    return ControlEvent(COMMIT_TO_TABLE, GROUP, "c", table)
+    return ControlEvent(COMMIT_TO_TABLE, GROUP, table)
 
 
 def complete(end: int | None) -> ControlEvent:
-    return ControlEvent(DATA_COMPLETE, GROUP, "c", ends={PLACE: end})
+    return ControlEvent(DATA_COMPLETE, GROUP, ends={PLACE: end})
 
 
-DONE = ControlEvent(COMMIT_COMPLETE, GROUP, "c")
+DONE = ControlEvent(COMMIT_COMPLETE, GROUP)
 
 
 def test_task_is_done_when_the_coordinator_is_behind_its_last_announcement() -> None:
