@@ -429,7 +429,7 @@ class JdbcSourceConnector(SourceConnector):
             try:
                 if self._origin is not None:
                     self._origin.check(item.table, Position.of(offset, item.name))
-                look = reading.look(item.table, position)
+                look = reading.look(item.table, position, is_committed=offset is not None)
                 if self._origin is not None:
                     self._origin.accept(item.table)
                 self._name_late(reading, item, position, look)

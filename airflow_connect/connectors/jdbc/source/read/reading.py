@@ -26,7 +26,7 @@ from airflow_connect.connectors.jdbc.source.read.criteria import (
 from airflow_connect.connectors.jdbc.source.read.hidden import count_repeated, note_columns, note_hidden, note_invisible
 from airflow_connect.connectors.jdbc.source.read.loaders import load_leniently
 from airflow_connect.connectors.jdbc.source.read.moves import Moves, Row
-from airflow_connect.connectors.jdbc.source.read.set_back import Look, look_at_numbers
+from airflow_connect.connectors.jdbc.source.read.set_back import Look, check_day, look_at_numbers
 from airflow_connect.connectors.jdbc.source.read.snapshot import Snapshot, enter
 from airflow_connect.connectors.jdbc.source.read.warned import note_warnings
 from airflow_connect.connectors.jdbc.source.settings import names
@@ -259,12 +259,24 @@ class Reading:
                 " rows of the current second are missed: set db.timezone to the zone in which they are written."
             )
 
-    def look(self, table: TableId | None, position: Position) -> Look:
-        """Whether there is a row after a position; always true in mode bulk."""
+    def look(self, table: TableId | None, position: Position, *, is_committed: bool) -> Look:
+        """Whether there is a row after a position; always true in mode bulk.
+
+        Args:
+            table: None for the query.
+            position: where reading begins.
+            is_committed: whether it is that of an offset.
+
+        Raises:
+            ConfigError: the columns do not fit the mode.
+            OffsetError: rows at or before the position would be missed.
+        """
         if self.config.mode == names.BULK:
             return Look(has_rows=True)
         source = self.source(table)
         criteria = self.criteria(source)
+        if is_committed:
+            check_day(self, source, criteria.tracked.timestamps, position)
         if self.config.lookback_ms and position.timestamp_us is not None:
             sent = SentRows(position, self.config.lookback_ms * 1000, self.config.lookback_rows)
             position = position.changed(timestamp_us=sent.begin_us, local_us=None)
