@@ -129,7 +129,7 @@ class Work:
                 kept.append((tuple(values), record))
         return kept
 
-    def readable(self, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]) -> list[tuple[Row, SinkRecord]]:
+    def as_texts(self, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]) -> list[tuple[Row, SinkRecord]]:
         """Rows whose bytes are texts of their columns; the others are added to `failed`."""
         if not self.texts:
             return rows

@@ -73,7 +73,7 @@ class ChunkExecutor:
         work = Work.of(self._database, chunk, columns)
         failed: list[Failed] = []
         rows = work.exact(list(zip(work.projected(chunk.rows), chunk.records, strict=True)), failed)
-        rows = work.readable(rows, failed)
+        rows = work.as_texts(rows, failed)
         if work.deletes or self._mode == keys.UPDATE:
             rows = work.comparable(rows, failed)
         if isinstance(self._statements, MySqlStatements):

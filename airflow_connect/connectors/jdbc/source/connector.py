@@ -44,6 +44,7 @@ from airflow_connect.connectors.jdbc.source.read.gaps import (
     reconciled_gaps,
 )
 from airflow_connect.connectors.jdbc.source.read.late_rows import LateRows, named_before
+from airflow_connect.connectors.jdbc.source.read.look import look
 from airflow_connect.connectors.jdbc.source.read.origin import Origin
 from airflow_connect.connectors.jdbc.source.read.reading import Reading
 from airflow_connect.connectors.jdbc.source.read.set_back import Look, check_clock, check_unfinished
@@ -429,11 +430,11 @@ class JdbcSourceConnector(SourceConnector):
             try:
                 if self._origin is not None:
                     self._origin.check(item.table, Position.of(offset, item.name))
-                look = reading.look(item.table, position)
+                seen = look(reading, item.table, position, is_committed=offset is not None)
                 if self._origin is not None:
                     self._origin.accept(item.table)
-                self._name_late(reading, item, position, look)
-                return look.has_rows
+                self._name_late(reading, item, position, seen)
+                return seen.has_rows
             except Exception as error:
                 if item.table is None or kind_of(error) is not Failure.MISSING_OBJECT:
                     raise
@@ -443,13 +444,13 @@ class JdbcSourceConnector(SourceConnector):
                 self.context.note(f"{item.name[0].upper()}{item.name[1:]} does not exist any more and is skipped.")
                 return False
 
-    def _name_late(self, reading: Reading, item: Item, position: Position, look: Look) -> None:
+    def _name_late(self, reading: Reading, item: Item, position: Position, seen: Look) -> None:
         """Name rows of mode incrementing that came when larger numbers were already copied."""
         if self._typed.mode != names.INCREMENTING or item.table is None:
             return
         gaps = gaps_of(self.context.offset_reader.offset(gaps_partition(item.partition)), item.name)
         told = self._origin is not None and self._origin.has_named(item.table)
-        self._late.look(reading, item, position.incrementing, look, gaps, told=told)
+        self._late.look(reading, item, position.incrementing, seen, gaps, told=told)
 
 
 def now_ms() -> int:

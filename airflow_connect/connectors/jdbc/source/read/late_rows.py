@@ -147,14 +147,13 @@ def _note_late(reading: Reading, column: str, late: Sequence[int], *, is_all: bo
 
 def _note_low(reading: Reading, column: str, low: Sequence[int], *, is_all: bool, is_new: bool) -> None:
     begin = f"{_count(low, is_all)} of {column.format(agreeing(len(low), 'have'))} at or below 0"
+    they, them = ("it is", "it") if len(low) == 1 else ("they are", "them")
     if is_new:
-        what = f"{begin} that {agreeing(len(low), 'were')} not there at the last run ({list_of(low, _SHOWN)})"
-        what += f": {agreeing(len(low), 'are')} NOT copied, because they are below the offset."
+        what = f"{begin} that {agreeing(len(low), 'were')} not there at the last run ({list_of(low, _SHOWN)}):"
+        what += f" {they} NOT copied, because {they} below the offset."
     else:
-        what = (
-            f"{begin} ({list_of(low, _SHOWN)}), which {agreeing(len(low), 'are')} NOT copied now. Whether earlier runs"
-        )
-        what += " have copied them is not known: a first run in mode incrementing begins at 0."
+        what = f"{begin} ({list_of(low, _SHOWN)}), which {agreeing(len(low), 'are')} NOT copied now. Whether earlier"
+        what += f" runs have copied {them} is not known: a first run in mode incrementing begins at 0."
     reading.note(
         f'{what} To copy them, set the offset to {{"incrementing": {low[0] - 1}}}: rows after it are copied'
         f" again.{_more(is_all)}"

@@ -26,7 +26,6 @@ from airflow_connect.connectors.jdbc.source.read.criteria import (
 from airflow_connect.connectors.jdbc.source.read.hidden import count_repeated, note_columns, note_hidden, note_invisible
 from airflow_connect.connectors.jdbc.source.read.loaders import load_leniently
 from airflow_connect.connectors.jdbc.source.read.moves import Moves, Row
-from airflow_connect.connectors.jdbc.source.read.set_back import Look, look_at_numbers
 from airflow_connect.connectors.jdbc.source.read.snapshot import Snapshot, enter
 from airflow_connect.connectors.jdbc.source.read.warned import note_warnings
 from airflow_connect.connectors.jdbc.source.settings import names
@@ -258,31 +257,6 @@ class Reading:
                 " timestamps are written by the database's clock (CURRENT_TIMESTAMP), rows are copied hours late, or"
                 " rows of the current second are missed: set db.timezone to the zone in which they are written."
             )
-
-    def look(self, table: TableId | None, position: Position) -> Look:
-        """Whether there is a row after a position; always true in mode bulk."""
-        if self.config.mode == names.BULK:
-            return Look(has_rows=True)
-        source = self.source(table)
-        criteria = self.criteria(source)
-        if self.config.lookback_ms and position.timestamp_us is not None:
-            sent = SentRows(position, self.config.lookback_ms * 1000, self.config.lookback_rows)
-            position = position.changed(timestamp_us=sent.begin_us, local_us=None)
-        found = self._look(criteria, source, position)
-        if not found.has_rows and position == Position():
-            # No task will look at the table, and no run has: whatever it has is left out.
-            note_hidden(self, criteria, source, position)
-        return found
-
-    def _look(self, criteria: Criteria, source: Source, position: Position) -> Look:
-        number = criteria.tracked.incrementing
-        if source.table is not None and number is not None and not criteria.tracked.timestamps:
-            return look_at_numbers(self, source, number, position.incrementing)
-        result = self.execute(criteria.exists(position, self.end_us))
-        try:
-            return Look(result.fetchone() is not None)
-        finally:
-            result.close()
 
 
 def _nothing(*_: Any) -> None:

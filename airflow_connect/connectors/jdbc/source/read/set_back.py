@@ -8,13 +8,16 @@ outbox, do no harm: the database continues with the next number.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.connectors.jdbc.source.offsets.positions import NO_ID
+from airflow_connect.connectors.jdbc.source.offsets.positions import NO_ID, Position
 from airflow_connect.connectors.jdbc.source.read.criteria import Source
 from airflow_connect.connectors.jdbc.source.read.identities import PG_SEQUENCES
-from airflow_connect.connectors.jdbc.source.values.columns import Column
+from airflow_connect.connectors.jdbc.source.values.columns import Column, Kind
+from airflow_connect.connectors.jdbc.source.values.local_times import SECOND_US
 from airflow_connect.errors import OffsetError
 
 if TYPE_CHECKING:
@@ -132,6 +135,34 @@ def check_clock(reading: Reading, name: str, offset_us: int | None) -> None:
         suggestion=f'Set the offset to {{"timestamp": {clock_us // 1000}}}, or earlier if rows were written'
         " since the clock was set back: rows after it are copied again. If nothing is written before the clock has"
         " reached the offset, wait until then.",
+    )
+
+
+def check_day(reading: Reading, source: Source, stamps: Sequence[Column], position: Position) -> None:
+    """Look at an offset with a time of day, if the tracked column is a DATE by now.
+
+    Rows of that day have its beginning as their time, which is before the offset: no run would find them.
+
+    Raises:
+        OffsetError: the offset is within a day of `db.timezone`.
+    """
+    is_date = any(column.kind is Kind.DATE for column in stamps) and reading.name != "sqlite"  # DATE has times there.
+    if not is_date or position.timestamp_us is None or reading.config.lookback_ms:
+        return
+    own = reading.times.own_time(position.timestamp_us, position.local_us)
+    day = own.replace(hour=0, minute=0, second=0, microsecond=0)
+    # What `timestamp.initial` and a run without rows leave is the end of a second.
+    if own == day or position.timestamp_us % SECOND_US == SECOND_US - 1:
+        return
+    before, at = ((reading.times.instant_us(moment) // 1000) for moment in (day - timedelta(days=1), day))
+    names = ", ".join(column.name for column in stamps)
+    raise OffsetError(
+        f"The offset of {source.name} has a time of day, {own.isoformat(' ', 'milliseconds')}, and its tracked column"
+        f" {names} is a DATE: rows of that day are before the offset, and would not be copied. Either the type of the"
+        " column was changed, or db.timezone was.",
+        code="offset.refused",
+        suggestion=f'Set the offset to {{"timestamp": {before}}} to copy all rows of that day, also those that were'
+        f' copied before, or to {{"timestamp": {at}}} to copy none of them.',
     )
 
 

@@ -1,11 +1,13 @@
-"""Tables of PostgreSQL that are changed between plan and task, or while their load is interrupted."""
+"""Tables that are changed between runs, and those of PostgreSQL between plan and task, or within an unfinished load."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 import pytest
 
+from airflow_connect.errors import OffsetError
 from tests.support.copies.jdbc_source import Copies, Run
 from tests.support.servers.databases import Database
 
@@ -97,3 +99,31 @@ def test_interrupted_load_whose_key_was_changed_begins_again_once(database: Data
         assert len(again.records) == 12 and not any("begins again" in note for note in again.notes), again.notes
         ((partition, _),) = runs.committed()
         assert set(partition) == {"protocol", "table"}
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_tracked_column_that_has_become_a_date_is_refused_until_the_offset_is_at_the_end_of_a_day(
+    request: pytest.FixtureRequest, kind: str
+) -> None:
+    """Rows of the day of the offset have midnight as their time: no run found them."""
+    database: Database = request.getfixturevalue(f"{kind}_database")
+    moment = "timestamp" if kind == "postgresql" else "datetime"
+    database.execute(
+        f"CREATE TABLE a (id int, at {moment} NOT NULL)", "INSERT INTO a VALUES (1, '2026-02-03 10:00:00')"
+    )
+    config = {"connection.url": database.jdbc_url, "mode": "timestamp", "timestamp.column.name": "at"}
+    runs = Copies({**config, "db.timezone": "Europe/Berlin"})
+    assert runs.run().ids() == [1]
+    changed = "ALTER COLUMN at TYPE date" if kind == "postgresql" else "MODIFY at date NOT NULL"
+    database.execute(f"ALTER TABLE a {changed}", "INSERT INTO a VALUES (2, '2026-02-03')")
+    with pytest.raises(
+        OffsetError, match=r"has a time of day, 2026-02-03 10:00:00\.000, and its tracked column at"
+    ) as e:
+        runs.run()
+    suggested = re.findall(r'"timestamp": (\d+)', e.value.suggestion)
+    ((partition, _),) = runs.committed()
+    runs.commit(partition, {"timestamp": int(suggested[1])})
+    assert runs.run().ids() == []
+    runs.commit(partition, {"timestamp": int(suggested[0])})
+    assert sorted(runs.run().ids()) == [1, 2]
+    assert runs.run().ids() == []

@@ -52,7 +52,7 @@ def test_offset_that_may_be_between_rows_of_the_new_mode_is_refused(
     before.commit(partition, {key: offset[key] for key in offset if key.startswith(mode)})
     notes = copies(database, mode, before).run().notes
     # Row 0 was copied, but in mode incrementing it might have come later.
-    assert [note for note in notes if "Whether earlier runs have copied them is not known" not in note] == []
+    assert [note for note in notes if "Whether earlier runs have copied it is not known" not in note] == []
     assert len(notes) == (1 if mode == "incrementing" else 0)
 
 

@@ -1,0 +1,57 @@
+"""What a plan sees of a table: whether there are rows after its offset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_connect.connectors.jdbc.source.offsets.lookback import SentRows
+from airflow_connect.connectors.jdbc.source.offsets.positions import Position
+from airflow_connect.connectors.jdbc.source.read.hidden import note_hidden
+from airflow_connect.connectors.jdbc.source.read.set_back import Look, check_day, look_at_numbers
+from airflow_connect.connectors.jdbc.source.settings import names
+
+if TYPE_CHECKING:
+    from airflow_connect.connectors.jdbc.source.read.criteria import Criteria, Source
+    from airflow_connect.connectors.jdbc.source.read.reading import Reading
+    from airflow_connect.databases.identifiers import TableId
+
+
+def look(reading: Reading, table: TableId | None, position: Position, *, is_committed: bool) -> Look:
+    """Whether there is a row after a position; always true in mode bulk.
+
+    Args:
+        reading: connected.
+        table: None for the query.
+        position: where reading begins.
+        is_committed: whether it is that of an offset.
+
+    Raises:
+        ConfigError: the columns do not fit the mode.
+        OffsetError: rows at or before the position would be missed.
+    """
+    config = reading.config
+    if config.mode == names.BULK:
+        return Look(has_rows=True)
+    source = reading.source(table)
+    criteria = reading.criteria(source)
+    if is_committed:
+        check_day(reading, source, criteria.tracked.timestamps, position)
+    if config.lookback_ms and position.timestamp_us is not None:
+        sent = SentRows(position, config.lookback_ms * 1000, config.lookback_rows)
+        position = position.changed(timestamp_us=sent.begin_us, local_us=None)
+    found = _look(reading, criteria, source, position)
+    if not found.has_rows and position == Position():
+        # No task will look at the table, and no run has: whatever it has is left out.
+        note_hidden(reading, criteria, source, position)
+    return found
+
+
+def _look(reading: Reading, criteria: Criteria, source: Source, position: Position) -> Look:
+    number = criteria.tracked.incrementing
+    if source.table is not None and number is not None and not criteria.tracked.timestamps:
+        return look_at_numbers(reading, source, number, position.incrementing)
+    result = reading.execute(criteria.exists(position, reading.end_us))
+    try:
+        return Look(result.fetchone() is not None)
+    finally:
+        result.close()

@@ -1,0 +1,74 @@
+"""Whole runs with Kafka that a limit ends: what they knew of numbers is committed with the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.documents.run import RunReport
+from airflow_connect.runtime.spec import RunSpec
+from airflow_connect.testing.runs import run_here
+from tests.support.kafka_data import create_topic, delete_topic
+from tests.support.servers.databases import Database
+
+pytestmark = [pytest.mark.integration, pytest.mark.budget(20)]
+Run = Callable[..., RunReport]
+
+
+@pytest.fixture
+def run(kafka: KafkaBroker, unique_name: str, sqlite_database: Database) -> Run:
+    """One run of a source of the table `orders`; `_` in a key stands for `.`."""
+    sqlite_database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
+    config = {
+        "name": f"jdbc-{unique_name}",
+        "connector.class": "JdbcSource",
+        "connection.url": sqlite_database.jdbc_url,
+        "mode": "incrementing",
+        "incrementing.column.name": "id",
+        "topic.prefix": f"{unique_name}-",
+        "batch.max.rows": "2",
+        "topic.creation.default.partitions": "1",
+        "topic.creation.default.replication.factor": "1",
+    }
+    worker = {
+        "bootstrap.servers": kafka.bootstrap,
+        "group.id": "source-workers",
+        **{f"{part}.converter": "org.apache.kafka.connect.json.JsonConverter" for part in ("key", "value")},
+        **{f"{kind}.storage.replication.factor": "1" for kind in ("runs", "offset", "config")},
+    }
+
+    def once(**more: str) -> RunReport:
+        report, _ = run_here(RunSpec({**config, **{k.replace("_", "."): v for k, v in more.items()}}, worker))
+        assert report.status in ("done", "empty"), report.error
+        return report
+
+    return once
+
+
+def test_gaps_of_a_run_that_a_limit_ends_are_those_of_the_next_run(run: Run, sqlite_database: Database) -> None:
+    sqlite_database.execute("INSERT INTO orders VALUES (2), (4), (5), (7), (8)")
+    assert run(run_max_records="2").records == 3  # A batch holds its last row back.
+    sqlite_database.execute("INSERT INTO orders VALUES (1), (3)")
+    report = run()
+    (note,) = [note for note in report.notes if "that no row had when larger ones were copied" in note]
+    assert report.records == 2 and note.startswith("2 rows of orders have a number in id") and "(1, 3)" in note
+    sqlite_database.execute("INSERT INTO orders VALUES (6)")
+    (note,) = [note for note in run().notes if "that no row had when larger ones were copied" in note]
+    assert "(6)" in note
+    assert run().notes == ()
+
+
+@pytest.mark.parametrize("mode", ["incrementing", "bulk"])
+def test_topic_that_was_created_again_is_named_unless_all_rows_are_copied(
+    run: Run, sqlite_database: Database, kafka: KafkaBroker, unique_name: str, mode: str
+) -> None:
+    sqlite_database.execute("INSERT INTO orders VALUES (1), (2)")
+    keys = {"mode": mode} if mode == "incrementing" else {"mode": mode, "incrementing.column.name": ""}
+    assert run(**keys).records == 2
+    delete_topic(kafka.bootstrap, f"{unique_name}-orders")
+    create_topic(kafka.bootstrap, f"{unique_name}-orders", 1, {})
+    report = run(**keys)
+    named = [note for note in report.notes if note.startswith("1 topic was deleted and created again since the last")]
+    assert (report.records, len(named)) == ((0, 1) if mode == "incrementing" else (2, 0))
