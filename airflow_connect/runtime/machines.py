@@ -31,6 +31,8 @@ from airflow_connect.errors import (
 )
 
 MOST_NAMED = 12
+MOST_PATHS = 200
+"""Paths that tasks get to compare: a connector may name thousands of files."""
 _SAME_EVERYWHERE = (AuditError, DataError, FencedError, InternalError, OffsetError, StateError)
 """Errors that a task on the driver's machine would have, too."""
 _PATH = re.compile(r"(?:^|[=:\"'])(?:file:(?://)?)?(/[^\"'&;,?\s]+)")
@@ -184,7 +186,7 @@ def driver_machine(*configurations: Mapping[str, Any], environment: Mapping[str,
         host=socket.gethostname(),
         sent={name: environment[name] for name in sent_names(environment)},
         kept=tuple(name for name, _ in _OF_A_MACHINE if environment.get(name)),
-        paths=tuple(path for path in dict.fromkeys([*found, *defaults]) if _exists(path)),
+        paths=tuple(path for path in list(dict.fromkeys([*defaults, *found]))[:MOST_PATHS] if _exists(path)),
     )
 
 

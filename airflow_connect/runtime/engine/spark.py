@@ -44,6 +44,7 @@ _ATTEMPTS_POLL_S = 0.1
 SUSPECT_ENDS_WITHIN_S = 60.0
 """How long a job waits for the end of others, if a failure suggests that their session is broken."""
 _LOOPBACK = "127.0.0.1"
+_PYTHON = "PYSPARK_PYTHON"
 _ANY_PORT = 9  # Connecting a datagram socket sends nothing; it only chooses an interface.
 
 
@@ -220,12 +221,9 @@ class SparkEngine:
 
     def _get_session(self) -> SparkSession:
         if self._open is None:
-            # Without it executors would start whatever `python3` is first in PATH, without this package. pyspark
-            # itself uses only the environment; spark-submit would have translated the setting.
-            python = self._settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
-            os.environ["PYSPARK_PYTHON"] = python or sys.executable
             try:
-                self._open = open_session(self._settings)
+                with _python_of_executors(self._settings):
+                    self._open = open_session(self._settings)
                 if self._is_remote:
                     _limit_connect_retries(self._open.session)
                 # Read now, because the session may be gone when the value is needed. Defaults files set it too.
@@ -238,6 +236,25 @@ class SparkEngine:
                     suggestion="Check spark.master or spark.remote of the worker, and Java.",
                 ) from error
         return self._open.session
+
+
+@contextmanager
+def _python_of_executors(settings: Mapping[str, str]) -> Iterator[None]:
+    """Let a session that opens in the block know which interpreter executors start.
+
+    Without it they would start whatever `python3` is first in PATH, without this package. pyspark itself uses only the
+    environment, and only now; spark-submit would have translated the setting. Other sessions of this process may have
+    executors elsewhere, so the variable is as it was afterwards.
+    """
+    before = os.environ.get(_PYTHON)
+    os.environ[_PYTHON] = settings.get("spark.pyspark.python") or before or sys.executable
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(_PYTHON, None)
+        else:
+            os.environ[_PYTHON] = before
 
 
 def _two_writers(connector: str) -> ConfigError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sysconfig
 import tarfile
 import venv
+import zipfile
 from pathlib import Path
 
 from tests.support.processes.drivers import PROJECT
@@ -45,6 +46,19 @@ def packed_environment(folder: Path) -> Path:
     return archive
 
 
+def zipped_package(folder: Path) -> Path:
+    """An archive for `spark.submit.pyFiles`, as a wheel with another name: airflow-connect alone."""
+    archive = folder / "airflow_connect.zip"
+    with zipfile.ZipFile(archive, "w") as zipped:
+        for source in sorted((PROJECT / OWN).rglob("*")):
+            name = str(source.relative_to(PROJECT))
+            if source.is_file() and _is_used(f"/{name}"):
+                zipped.write(source, name)
+        for name in _TESTS:
+            zipped.write(PROJECT / name, name)
+    return archive
+
+
 def _environment(folder: Path) -> Path:
     """An empty virtual environment; returns the folder of its packages."""
     venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
@@ -53,4 +67,8 @@ def _environment(folder: Path) -> Path:
 
 def _without_data(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
     """Leave out what tasks do not use, and the stack of the tests, which knows the keys of their servers."""
-    return None if any(part in entry.name for part in ("/ui/", "/helper/", "/cli/", "/devstack/")) else entry
+    return entry if _is_used(entry.name) else None
+
+
+def _is_used(name: str) -> bool:
+    return not any(part in name for part in ("/ui/", "/helper/", "/cli/", "/devstack/"))

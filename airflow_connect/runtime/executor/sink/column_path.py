@@ -6,7 +6,7 @@ the reference path (runtime/executor/converting.py), so errors, retries and dead
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -27,6 +27,10 @@ _MOST_PIECES = 16
 
 class ColumnStage(Protocol):
     """A transformation of the configuration with its predicate."""
+
+    @property
+    def alias(self) -> str:
+        """Its name in `transforms`."""
 
     @property
     def transformation(self) -> Any:
@@ -51,9 +55,16 @@ def column_path(
         steps: in order.
         key_converter: configured; None if the sink does not need keys.
     """
-    if not _is_columnar(value_converter, ColumnarConverter) or not have_columns(steps):
+    if stage_without_columns(value_converter, steps):
         return None
     return ColumnPath(value_converter, steps, key_converter)
+
+
+def stage_without_columns(value_converter: Any, steps: Sequence[ColumnStage]) -> str:
+    """The first stage of a configuration that has no columnar form, as the reason in a note; "": all have one."""
+    if not _is_columnar(value_converter, ColumnarConverter):
+        return _VALUE_CONVERTER
+    return next((_name_of(step) for step in steps if not have_columns([step])), "")
 
 
 def have_columns(steps: Sequence[ColumnStage]) -> bool:
@@ -69,16 +80,33 @@ def writes_columns(converter: Any) -> bool:
     return is_writing and not _is_only_inherited(converter, ColumnarWritingConverter)
 
 
-def transformed(steps: Sequence[ColumnStage], piece: RecordColumns) -> RecordColumns | None:
-    """Records after every step, fewer where some were dropped; None if a step finds them not vectorizable."""
+def transformed(
+    steps: Sequence[ColumnStage], piece: RecordColumns, refused: Callable[[str], None] | None = None
+) -> RecordColumns | None:
+    """Records after every step, fewer where some were dropped; None if a step finds them not vectorizable.
+
+    Args:
+        steps: in order.
+        piece: the records.
+        refused: gets the name of such a step.
+    """
     for step in steps:
         if not len(piece):
             break
         after = _apply(step, piece)
         if after is None:
+            if refused is not None:
+                refused(_name_of(step))
             return None
         piece = after
     return piece
+
+
+_VALUE_CONVERTER, _KEY_CONVERTER, _NULL_VALUES = "the value converter", "the key converter", "null values"
+
+
+def _name_of(step: ColumnStage) -> str:
+    return f"transformation {step.alias} ({type(step.transformation).__name__})"
 
 
 _FORMS: dict[type, tuple[str, str]] = {
@@ -111,6 +139,8 @@ class ColumnPath:
         self._converter = value_converter
         self._key_converter = key_converter
         self._steps = steps
+        self.refused_by = ""
+        """The stage for which the last batch was not vectorizable."""
 
     def convert(self, batch: ColumnBatch) -> list[RecordColumns] | None:
         """The records of a batch, converted and transformed, at least one piece; None if it is not vectorizable.
@@ -121,22 +151,29 @@ class ColumnPath:
             Exception: whatever a stage raises that cannot work now, such as a registry that does not answer.
         """
         if batch.values.null_count:
+            self._refused(_NULL_VALUES)
             return None
         found = self._converter.to_columns(batch.topic, batch.values)
         if found is None or not 0 < len(found) <= _MOST_PIECES:
+            self._refused(_VALUE_CONVERTER)
             return None
         keys = self._keys(batch)
         if keys is None:
+            self._refused(_KEY_CONVERTER)
             return None
         pieces = []
         start = 0
         for values in found:
-            piece = transformed(self._steps, _records(batch, values, keys[0] if keys else None, start))
+            records = _records(batch, values, keys[0] if keys else None, start)
+            piece = transformed(self._steps, records, self._refused)
             if piece is None:
                 return None
             pieces.append(piece)
             start += len(values)
         return pieces
+
+    def _refused(self, stage: str) -> None:
+        self.refused_by = stage
 
     def _keys(self, batch: ColumnBatch) -> Sequence[ValueColumns] | None:
         """The keys as one piece, () if they are not needed or all null, None if they are not vectorizable."""

@@ -16,6 +16,7 @@ from airflow_connect.runtime.executor.allocators import bound_allocators
 from airflow_connect.runtime.executor.converting import ConversionError
 from airflow_connect.runtime.executor.error_policy import Failure
 from airflow_connect.runtime.executor.sink.whole_records import WholeRecordConverter, WholeRecordPath
+from airflow_connect.runtime.executor.slow_path import SlowPath
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns
@@ -54,6 +55,7 @@ class SinkLoop:
         self._progress = progress
         self._batches = _batches_of(converter, policy)
         self._columns: ColumnPath | WholeRecordPath | None = None
+        self.slow_path = SlowPath()
         self._records = 0
         self._bytes = 0
         self._letters = 0
@@ -91,21 +93,32 @@ class SinkLoop:
 
     def _opens_columns(self) -> bool:
         """Whether every stage has a columnar form, so none is Java, and headers that are not used cannot fail."""
-        if self._batches is not None or not (self._converter.headers_never_fail and self._sink.accepts_columns()):
-            return False
+        if self._batches is not None:
+            return self._stays_slow("Java classes in the chain")
+        if not self._converter.headers_never_fail:
+            return self._stays_slow("the header converter")
+        if not self._sink.accepts_columns():
+            return self._stays_slow("the sink with this configuration")
         if isinstance(self._converter, WholeRecordConverter):
             self._columns = WholeRecordPath()
             return True
-        from airflow_connect.runtime.executor.sink.column_path import column_path
+        from airflow_connect.runtime.executor.sink.column_path import column_path, stage_without_columns
 
         key = self._converter.key if self._sink.needs_keys else None
         self._columns = column_path(self._converter.value, self._converter.steps, key)
-        return self._columns is not None
+        if self._columns is None:
+            return self._stays_slow(stage_without_columns(self._converter.value, self._converter.steps))
+        return True
+
+    def _stays_slow(self, stage: str) -> bool:
+        self.slow_path.because_of(stage)
+        return False
 
     def _run_records(self, reader: RangeReader, limit: _Limit, next_offsets: dict[TopicPartition, int]) -> None:
         for tp, records in reader.records():
             crash_points.reached(crash_points.TASK_READING)
             self._put_all(tp, records)
+            self.slow_path.add(len(records))
             self._first_ms.setdefault(tp, records[0].timestamp or 0)
             size = sum(len(r.value or b"") + len(r.key or b"") for r in records)
             next_offsets[tp] = records[-1].offset + 1
@@ -138,7 +151,11 @@ class SinkLoop:
         if attempts.is_due():
             attempts.note(self._put_columns(batch))
         else:
-            self._put_all(batch.topic_partition, batch.records())
+            self._put_one_by_one(batch)
+
+    def _put_one_by_one(self, batch: ColumnBatch) -> None:
+        self.slow_path.add(len(batch))
+        self._put_all(batch.topic_partition, batch.records())
 
     def _stop_reading(self, reader: RangeReader) -> None:
         """A partition that has ended early is not read any further; the next run continues it."""
@@ -150,11 +167,13 @@ class SinkLoop:
         if batch.topic_partition in self._stopped:
             return 0
         pieces = self._converted(batch)
-        if pieces and self._sink.put_columns(pieces, batch.offsets):
-            self._converter.unread.add_batch(batch.topic)
-            return len(batch)
+        if pieces:
+            if self._sink.put_columns(pieces, batch.offsets):
+                self._converter.unread.add_batch(batch.topic)
+                return len(batch)
+            self.slow_path.because_of("the sink")
         if pieces is None or len(batch) <= SMALLEST_COLUMN_BATCH:
-            self._put_all(batch.topic_partition, batch.records())
+            self._put_one_by_one(batch)
             return 0
         middle = len(batch) // 2
         return self._put_columns(batch.slice(0, middle)) + self._put_columns(batch.slice(middle, len(batch)))
@@ -165,13 +184,19 @@ class SinkLoop:
         self._converter.unread.clear()
         try:
             if not self._converter.accepts_keys(batch.topic, batch.keys):
+                self.slow_path.because_of("the key converter")
                 return ()
-            return self._columns.convert(batch) or ()
+            converted = self._columns.convert(batch)
+            if converted is None:
+                self.slow_path.because_of(self._columns.refused_by)
+            return converted or ()
         except DataError:
+            self.slow_path.because_of("records that a stage refuses")
             return ()
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 (comes again record by record, where it is repeated, or reported)
+            self.slow_path.because_of(f"errors of a stage ({type(error).__name__})")
             log.warning(
                 "%d records are processed one by one, because columns failed with %s.", len(batch), type(error).__name__
             )

@@ -65,6 +65,8 @@ class WholeRecordConverter:
 class WholeRecordPath:
     """The columnar form, see `ColumnPath`."""
 
+    refused_by = ""
+
     def convert(self, batch: ColumnBatch) -> list[RecordColumns]:
         """The records of a batch as one piece; always vectorizable."""
         import numpy as np

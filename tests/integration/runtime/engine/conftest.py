@@ -80,7 +80,7 @@ class Background:
         self._pool = ThreadPoolExecutor(1)
         self._future = self._pool.submit(work)
 
-    def until(self, condition: Callable[[], bool], what: str) -> None:
+    def until(self, condition: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
         """Wait for a condition while the work goes on."""
 
         def is_reached() -> bool:
@@ -88,7 +88,7 @@ class Background:
                 pytest.fail(f"the work ended ({self._future.result()}) before: {what}")
             return condition()
 
-        wait_until(is_reached, what, PATIENCE_S)
+        wait_until(is_reached, what, patience_s)
 
     def result(self) -> Any:
         """What the work returned."""

@@ -166,6 +166,7 @@ def test_what_executors_lack_is_an_error_that_names_them_and_the_cure(
     make_topic, fill, make_sink, cluster, engine, elsewhere, driver_home
 ):
     engine.stop()  # A process has one session at a time.
+    before = os.environ.get("PYSPARK_PYTHON")
     topic = make_topic()
     fill(topic, 1, 5)
     sink = make_sink(topic)
@@ -177,6 +178,7 @@ def test_what_executors_lack_is_an_error_that_names_them_and_the_cure(
         sink.engine = other
         without_python = sink.try_run()
 
+    assert os.environ.get("PYSPARK_PYTHON") == before  # The next session may have executors elsewhere.
     for report, code in ((without_package, "spark.package_missing"), (without_python, "spark.python_missing")):
         assert (report.status, report.error["code"]) == ("failed", code), report.error
         assert "spark.archives" in report.error["suggestion"]

@@ -18,7 +18,7 @@ from airflow_connect.converters.byte_array_converter import ByteArrayConverter
 from airflow_connect.converters.json.converter import JsonConverter
 from airflow_connect.converters.string_converter import StringConverter
 from airflow_connect.kafka.reading.column_batch import ColumnBatch
-from airflow_connect.runtime.executor.sink.column_path import Attempts, ColumnPath, column_path
+from airflow_connect.runtime.executor.sink.column_path import Attempts, ColumnPath, column_path, stage_without_columns
 
 
 def _batch(values: Sequence[bytes | None], keys: Sequence[bytes | None] | None = None) -> ColumnBatch:
@@ -72,6 +72,7 @@ class ColumnStage:
     transformation: Any
     predicate: Any = None
     negate: bool = False
+    alias: str = "step"
 
 
 def _path(*steps: ColumnStage, key_converter: Any = None) -> ColumnPath:
@@ -175,3 +176,19 @@ class OddInRecords(Even):
 )
 def test_stage_that_only_inherits_its_columnar_form_has_none(step: ColumnStage) -> None:
     assert column_path(StringConverter(), [step]) is None
+
+
+def test_stage_that_keeps_records_out_of_columns_is_named() -> None:
+    path = _path(ColumnStage(Upper()), ColumnStage(Refuse(), alias="mask"))
+    assert path.convert(_batch(VALUES)) is None
+    assert path.refused_by == "transformation mask (Refuse)"
+    assert path.convert(_batch([b"a", None])) is None
+    assert path.refused_by == "null values"
+    path = _path(key_converter=object())
+    assert path.convert(_batch(VALUES, keys=[b"k"] * 4)) is None
+    assert path.refused_by == "the key converter"
+
+    assert stage_without_columns(object(), ()) == "the value converter"
+    steps = [ColumnStage(Upper()), ColumnStage(object(), alias="odd"), ColumnStage(Upper(), object(), alias="later")]
+    assert stage_without_columns(StringConverter(), steps) == "transformation odd (object)"
+    assert stage_without_columns(StringConverter(), steps[:1]) == ""

@@ -183,6 +183,7 @@ def copy(
         outcome.error = f"{type(error).__name__}: {error}"
         return outcome, task.in_columns
     converter.unread.tell(task.notes)
+    loop.slow_path.tell(task.notes)
     outcome.notes = task.notes.sentences
     outcome.files = [
         (f.key, f.start, f.end, f.records, content(f.key, bytes(f.token["data"]))) for f in task.staged_files()
