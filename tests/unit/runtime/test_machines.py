@@ -189,3 +189,11 @@ def test_plan_names_variables_where_executors_are_elsewhere(spark, others):
 def test_driver_without_a_login_has_nothing_to_say():
     assert sentence_about(STANDALONE, {"AWS_SECRET_ACCESS_KEY": ""}) == ""
     assert sent_names({}) == ()
+
+
+def test_clients_written_in_c_see_the_login_too():
+    """libpq and hdfs-native ask the C library, not Python."""
+    pq = pytest.importorskip("psycopg").pq
+    with taking_along(here(sent={"PGUSER": "ada"})):
+        (user,) = (option.val for option in pq.Conninfo.get_defaults() if option.keyword == b"user")
+    assert user == b"ada"

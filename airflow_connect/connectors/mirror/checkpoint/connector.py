@@ -61,7 +61,7 @@ class MirrorCheckpointConnector(SourceConnector):
         return [{**self.config, TASK_GROUPS: json.dumps(groups[number::count])} for number in range(count)]
 
     def names_changed_topics(self, config: Mapping[str, str]) -> bool:
-        """False: checkpoints are written again where their copies have changed, and older ones are of no use."""
+        """False: each run reads from the topic itself which checkpoints it has."""
         return False
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:

@@ -35,20 +35,20 @@ def named_before(kept: Mapping[str, Any]) -> Mapping[str, Ranges]:
 
 
 class LateRows:
-    """Looks at the tables of a plan."""
+    """Looks at the tables of a plan.
+
+    Attributes:
+        has_named: whether a note names rows, or gaps: then it must be in a report before what is kept says so.
+    """
 
     def __init__(self, kept: Mapping[str, Any]) -> None:
         """`kept`: the document of the last run."""
         self._named_before, self._known_low = named_before(kept), _ranges_by_table(kept, LOW)
         self._looked_at: Collection[str] = kept.get("tables", {}) if LOW in kept else ()
         self._named: dict[str, Ranges] = {}
+        self.has_named = False
         self._low: dict[str, Ranges] = dict(self._known_low)
         self._forgotten: dict[str, int] = dict(kept.get(FORGOTTEN, {}))
-
-    @property
-    def has_named(self) -> bool:
-        """Whether there was a row."""
-        return bool(self._named) or self._low != self._known_low
 
     def look(
         self, reading: Reading, item: Item, offset: int | None, found: Look, gaps: Gaps | None, *, told: bool
@@ -64,9 +64,7 @@ class LateRows:
             told: whether another note has the number of all rows up to the offset.
         """
         table, name = item.table, str(item.partition[TABLE])
-        if table is None:
-            return
-        if found.column is None:
+        if table is None or found.column is None:
             return
         if gaps is not None and gaps.column != found.column.name:  # It was renamed, or is another one.
             gaps = None
@@ -83,13 +81,20 @@ class LateRows:
         rows = [int(row[0]) for row in reading.execute(source.numbers_in(found.column.name, asked, MOST_FOUND))]
         low, late = [n for n in rows if n <= lowest], [n for n in rows if n > lowest]
         column, is_all = f"{source.name} {{}} a number in {found.column.name}", len(rows) < MOST_FOUND
+        is_new = offset is not None and table.full_name in self._looked_at
         if low and offset is not None and not told:
-            _note_low(reading, column, low, is_all=is_all, is_new=table.full_name in self._looked_at)
+            self.has_named = True
+            _note_low(reading, column, low, is_all=is_all, is_new=is_new)
         if late and not told:
+            self.has_named = True
             _note_late(reading, column, late, is_all=is_all)
         if late:
             self._named[name] = ranges_with(late)
-        if low:
+        if low and not is_new and len(low) == MOST_FOUND:
+            # They are counted by the task that reads the table first; the next runs must not take others for new ones.
+            self._low[name] = [(found.smallest, lowest)]
+            _note_many(reading, column, found.smallest, lowest)
+        elif low:
             self._low[name] = _union(self._low.get(name, ()), low)
 
     def document(self, tables: Collection[str]) -> Mapping[str, Any]:
@@ -117,6 +122,7 @@ class LateRows:
         named = self._forgotten.get(name, 0)
         new = gaps.forgotten - (named if named <= gaps.forgotten else 0)
         if new:
+            self.has_named = True
             kept = f" Those before the number {gaps.ranges[0][0]} are forgotten." if gaps.ranges else ""
             reading.note(
                 f"The rows of {table} have more gaps between their numbers in {gaps.column} than the"
@@ -157,6 +163,14 @@ def _note_low(reading: Reading, column: str, low: Sequence[int], *, is_all: bool
     reading.note(
         f'{what} To copy them, set the offset to {{"incrementing": {low[0] - 1}}}: rows after it are copied'
         f" again.{_more(is_all)}"
+    )
+
+
+def _note_many(reading: Reading, column: str, smallest: int, lowest: int) -> None:
+    reading.note(
+        f"At least {format_count(MOST_FOUND)} rows of {column.format('have')} at or below {lowest}, and are NOT copied:"
+        f" too many to know each. A row that comes among them later, with a number from {smallest} to {lowest}, is"
+        " neither copied nor named."
     )
 
 

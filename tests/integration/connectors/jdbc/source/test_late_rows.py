@@ -317,6 +317,20 @@ def test_rows_at_or_below_zero_that_are_added_later_are_named_once(database: Dat
     assert runs.run().notes == []
 
 
+def test_rows_below_zero_that_are_too_many_to_know_are_not_taken_for_new_ones(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(late_rows, "MOST_FOUND", 3)
+    runs = copies(database, False)
+    insert(database, -9, -7, -5, -3, 1)
+    (note,) = [note for note in runs.run().notes if "too many to know each" in note]
+    assert note.startswith("At least 3 rows of ") and "a number from -9 to -1, is neither copied nor named" in note
+    assert runs.run().notes == []
+    insert(database, -8, -11, 0)
+    assert "(-11, 0)" in "".join(low(runs.run()))
+    assert runs.run().notes == []
+
+
 def test_row_zero_that_comes_between_plan_and_reading_is_copied_and_not_named(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
