@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from airflow_connect.runtime import crash_points
+from airflow_connect.runtime.driver.entry import run_connector
 from tests.conftest import MakeTopic, TopicProducer
 from tests.devstack.iceberg_worker import IcebergWorker
 from tests.support.copies.java_iceberg import LONGEST_S, JavaIceberg, killed_once_offsets_moved, rows
@@ -40,6 +41,16 @@ def test_run_with_nothing_to_copy_finishes_what_a_killed_one_has_left(
     while sink.run().status != "empty":  # Not all partitions need have been committed.
         pass
     assert sink.numbers() == Counter(range(40))
+
+
+def test_two_tasks_of_spark(java_iceberg_sink: JavaIceberg, produce: TopicProducer) -> None:
+    """Tasks share nothing but the group there."""
+    sink = java_iceberg_sink
+    produce(sink.config["topics"], rows(range(60)))
+    sink.worker_config |= {"spark.master": "local[2]", "spark.ui.enabled": "false"}
+    report = run_connector(sink.spec(tasks_max="2"))
+    assert (report.status, report.records, report.tasks) == ("done", 60, 2), report.error
+    assert sink.numbers() == Counter(range(60))
 
 
 @pytest.mark.parametrize(
