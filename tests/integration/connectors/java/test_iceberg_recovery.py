@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
 import pytest
@@ -10,11 +11,15 @@ from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.driver.entry import run_connector
 from tests.conftest import MakeTopic, TopicProducer
 from tests.devstack.iceberg_worker import IcebergWorker
-from tests.support.copies.java_iceberg import LONGEST_S, JavaIceberg, killed_once_offsets_moved, rows
+from tests.support.copies.java_iceberg import LONGEST_S, JavaIceberg, killed_after, killed_once_offsets_moved, rows
 from tests.support.kafka_data import create_topic
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.soak, pytest.mark.budget(180)]
+
+ROUNDS = 6
+LONGEST_LIFE_S = 14.0
+"""About as long as a run takes that nobody kills."""
 
 
 def test_files_of_a_first_run_that_was_killed_are_not_lost(
@@ -75,6 +80,23 @@ def test_each_record_is_in_the_table_once_wherever_a_run_is_killed(
     sink.run()
     assert sink.numbers() == Counter(range(40))
     assert sink.run().status == "empty"
+
+
+def test_runs_that_are_killed_at_any_moment_lose_and_double_nothing(
+    java_iceberg_sink: JavaIceberg, produce: TopicProducer
+) -> None:
+    sink, seed = java_iceberg_sink, random.randrange(2**31)
+    chance, made, story = random.Random(seed), 0, [f"seed {seed}"]
+    for _round in range(ROUNDS):
+        count = chance.randrange(1, 40)
+        produce(sink.config["topics"], rows(range(made, made + count)))
+        made += count
+        after_s = chance.uniform(1.0, LONGEST_LIFE_S)
+        story.append(f"{count} records, killed after {after_s:.2f} s")
+        killed_after(sink, after_s)
+    while sink.run().status != "empty":
+        pass
+    assert sink.numbers() == Counter(range(made)), story
 
 
 def test_dead_letters_of_a_killed_run_are_found_again(
