@@ -19,7 +19,6 @@ from airflow_connect.kafka.admin import consumer_group
 if TYPE_CHECKING:
     from airflow_connect.api.sink_state import PlannedRun
 
-VERSION = 1
 _REPLAY = "To copy their records again, set the offsets of the connector back (airflow-connect offsets set)."
 
 
@@ -79,7 +78,6 @@ class ControlRun:
     def kept(self, offsets: Mapping[str, int]) -> dict[str, Any]:
         """What the next run has to know of this one, which has committed everything that it has announced."""
         return {
-            "version": VERSION,
             "topic": self.control.name,
             "topic_id": self.control.topic_id(),
             "ends": {str(number): r.end for number, r in self.control.ranges().items()},

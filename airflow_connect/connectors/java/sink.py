@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import TopicPartition
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from airflow_connect.jvm.host import PluginHost
 
 VERSION = 1
+CLASS = "java_class"
+"""In the connector's document: the plugin that it is of."""
 STARTS = "starts"
 """In the connector's document: where a run began, by topic and partition, until it has ended with a commit."""
 _QUICK_MS = "1000"
@@ -112,7 +115,8 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
         from airflow_connect.connectors.java.iceberg_runs import ControlRun
 
         group = self.context.group
-        self._control = ControlRun.planned(ControlTopic(group.client, control_topic(self.config), group.name), run)
+        own = replace(run, kept=self._own(run.kept))
+        self._control = ControlRun.planned(ControlTopic(group.client, control_topic(self.config), group.name), own)
         for_tasks[CONTROL] = self._control.for_tasks()
         return PlannedState(for_tasks, kept, leaves_nothing=True, notes=tuple(self._control.notes))
 
@@ -120,11 +124,12 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
         """The document with where this run begins: its tasks may move offsets behind records that have failed."""
         if not run.ranges or self.config.get("errors.tolerance") != "all":
             return None
-        return {"version": VERSION, **run.kept, STARTS: {str(r.topic_partition): r.start for r in run.ranges}}
+        starts = {str(r.topic_partition): r.start for r in run.ranges}
+        return {**self._own(run.kept), "version": VERSION, CLASS: self.plugin.class_name, STARTS: starts}
 
     def unjudged(self, kept: Mapping[str, Any]) -> Mapping[TopicPartition, int]:
         """See `SinkConnector`."""
-        places = ((*place.rpartition("-")[::2], start) for place, start in kept.get(STARTS, {}).items())
+        places = ((*place.rpartition("-")[::2], start) for place, start in self._own(kept).get(STARTS, {}).items())
         return {TopicPartition(topic, int(number)): int(start) for topic, number, start in places}
 
     def after_tasks(self) -> None:
@@ -139,13 +144,18 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
 
     def state_after(self, run: CopiedRun) -> StateAfter:
         """See `SinkConnector`: where the control topic ends, once everything in it is final."""
-        if not run.reports:
+        own = self._own(run.planned.kept)
+        if not run.reports or (self._control is None and not own):
             return StateAfter(run.planned.kept)
         if self._control is None:
-            return StateAfter({key: value for key, value in run.planned.kept.items() if key != STARTS})
+            return StateAfter({key: value for key, value in own.items() if key != STARTS})
         ends = {str(part.range.topic_partition): part.commit_offset for part in run.reports}
-        known = dict(run.planned.kept.get("offsets", {}))
-        return StateAfter(self._control.kept({**known, **ends}), notes=self._said)
+        found = self._control.kept({**own.get("offsets", {}), **ends})
+        return StateAfter({**found, "version": VERSION, CLASS: self.plugin.class_name}, notes=self._said)
+
+    def _own(self, kept: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The document, or {} if another connector has written it that had the same name."""
+        return kept if kept.get(CLASS) == self.plugin.class_name else {}
 
     def unfinished(self, run: PlannedRun) -> Sequence[str]:
         """See `SinkConnector`: lets the plugin commit what a run has announced that was killed."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from airflow_connect.errors import ConnectError
+from airflow_connect.errors import ConnectError, JavaGroupError
 from airflow_connect.runtime.other_tasks import OtherTasksError
 
 if TYPE_CHECKING:
@@ -66,4 +66,7 @@ def _results(
         yield from (partial(run, task) for task in tasks)
         return
     with ThreadPoolExecutor(len(tasks), "task") as threads:
-        yield from [threads.submit(run, task).result for task in tasks]
+        started = [threads.submit(run, task) for task in tasks]
+        wait(started)
+    # If one of them fails, the others do because of it: its error comes first.
+    yield from [one.result for one in sorted(started, key=lambda one: isinstance(one.exception(), JavaGroupError))]

@@ -45,6 +45,19 @@ def test_host_tells_its_versions_and_hides_its_socket(temporary_folder):
     assert not is_running(host.pid)
 
 
+def test_temporary_files_of_plugins_end_with_their_host(temporary_folder):
+    """A host that is halted runs no hook by which Java deletes them: native libraries stay behind, for example."""
+    with PluginHost.start([], is_driver=True, heap_mb=128) as host:
+        (folder,) = temporary_folder.iterdir()
+        assert f"-Djava.io.tmpdir={folder}" in Path(f"/proc/{host.pid}/cmdline").read_text()
+        (folder / "unpacked" / "deep").mkdir(parents=True)
+        (folder / "unpacked" / "deep" / "library.so").write_text("x")
+        (folder / "outside").symlink_to(temporary_folder.parent)
+        host.call("close", orderly=False, call_ms=1000)
+        wait_until(lambda: not folder.exists(), "the host to remove its folder")
+    assert temporary_folder.parent.exists(), "links are not followed"
+
+
 def test_option_that_java_does_not_know_is_told(temporary_folder):
     with pytest.raises(JvmGoneError, match="NoSuchFlag") as failed:
         PluginHost.start([], options=["-XX:+NoSuchFlag"])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 import uuid
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -123,11 +124,20 @@ def killed_once_offsets_moved(sink: JavaIceberg) -> None:
 
     Its files are announced then, and probably in no table.
     """
-    mark = f"-Dmark={uuid.uuid4().hex}"
     before = sink.committed()
+    _killed(sink, lambda: wait_until(lambda: sink.committed() != before, "new offsets", LONGEST_S, every_s=0.005))
+
+
+def killed_after(sink: JavaIceberg, seconds: float) -> None:
+    """A run of which every process is killed after a time, if it has not ended before."""
+    _killed(sink, lambda: time.sleep(seconds))
+
+
+def _killed(sink: JavaIceberg, wait: Callable[[], None]) -> None:
+    mark = f"-Dmark={uuid.uuid4().hex}"
     process = sink.start(airflow_java_options=mark)
     try:
-        wait_until(lambda: sink.committed() != before, "offsets of the group", LONGEST_S, every_s=0.005)
+        wait()
     finally:
         kill_marked(mark)
         process.kill()

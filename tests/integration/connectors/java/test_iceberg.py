@@ -14,7 +14,7 @@ from tests.conftest import TopicProducer
 from tests.support.copies.java_iceberg import JavaIceberg, rows
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.budget(45)]
+pytestmark = [pytest.mark.integration, pytest.mark.budget(60)]
 
 
 def test_two_tasks_copy_exactly_the_planned_records(java_iceberg_sink: JavaIceberg, produce: TopicProducer) -> None:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
 import pytest
 
 from airflow_connect.runtime import crash_points
+from airflow_connect.runtime.driver.entry import run_connector
 from tests.conftest import MakeTopic, TopicProducer
 from tests.devstack.iceberg_worker import IcebergWorker
-from tests.support.copies.java_iceberg import LONGEST_S, JavaIceberg, killed_once_offsets_moved, rows
+from tests.support.copies.java_iceberg import LONGEST_S, JavaIceberg, killed_after, killed_once_offsets_moved, rows
 from tests.support.kafka_data import create_topic
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.soak, pytest.mark.budget(180)]
+
+ROUNDS = 6
+LONGEST_LIFE_S = 14.0
+"""About as long as a run takes that nobody kills."""
 
 
 def test_files_of_a_first_run_that_was_killed_are_not_lost(
@@ -42,6 +48,16 @@ def test_run_with_nothing_to_copy_finishes_what_a_killed_one_has_left(
     assert sink.numbers() == Counter(range(40))
 
 
+def test_two_tasks_of_spark(java_iceberg_sink: JavaIceberg, produce: TopicProducer) -> None:
+    """Tasks share nothing but the group there."""
+    sink = java_iceberg_sink
+    produce(sink.config["topics"], rows(range(60)))
+    sink.worker_config |= {"spark.master": "local[2]", "spark.ui.enabled": "false"}
+    report = run_connector(sink.spec(tasks_max="2"))
+    assert (report.status, report.records, report.tasks) == ("done", 60, 2), report.error
+    assert sink.numbers() == Counter(range(60))
+
+
 @pytest.mark.parametrize(
     "point",
     [
@@ -64,6 +80,23 @@ def test_each_record_is_in_the_table_once_wherever_a_run_is_killed(
     sink.run()
     assert sink.numbers() == Counter(range(40))
     assert sink.run().status == "empty"
+
+
+def test_runs_that_are_killed_at_any_moment_lose_and_double_nothing(
+    java_iceberg_sink: JavaIceberg, produce: TopicProducer
+) -> None:
+    sink, seed = java_iceberg_sink, random.randrange(2**31)
+    chance, made, story = random.Random(seed), 0, [f"seed {seed}"]
+    for _round in range(ROUNDS):
+        count = chance.randrange(1, 40)
+        produce(sink.config["topics"], rows(range(made, made + count)))
+        made += count
+        after_s = chance.uniform(1.0, LONGEST_LIFE_S)
+        story.append(f"{count} records, killed after {after_s:.2f} s")
+        killed_after(sink, after_s)
+    while sink.run().status != "empty":
+        pass
+    assert sink.numbers() == Counter(range(made)), story
 
 
 def test_dead_letters_of_a_killed_run_are_found_again(
