@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ class Faults:
         """Say once who this process is."""
         note = self._folder / f"process-{os.getpid()}"
         if not note.exists():
-            draft = note.with_name(f".{note.name}")
+            draft = note.with_name(f".{note.name}-{threading.get_ident()}")  # runs of one process visit at once
             draft.write_text(json.dumps({"pid": os.getpid(), "parent": os.getppid(), "cwd": os.getcwd()}))
             draft.rename(note)
 
