@@ -61,7 +61,8 @@ class ConnectorState(JsonDocument):
             open manifest knows that its predecessor died and may have left staged files.
         committed: mirror of the group's offsets; Kafka drops a group's offsets after `offsets.retention.minutes`.
         topic_ids: Kafka's topic ids when the topic was last seen; a different id means that the topic was recreated.
-            Topics that the last run did not see come first, those that have been away longest before the others.
+            Topics that the last run did not see come first, those that have been away longest before the others. Of a
+            source: those of the topics to which it has written.
         begun: topics of which a run began to copy and nothing is committed, so that the next run can say what became of
             one that is gone.
         leftovers: what to sweep; empty when there cannot be any. While a run copies, the first one is its own.

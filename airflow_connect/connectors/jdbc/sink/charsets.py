@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.schema import DECIMAL, Type
+from airflow_connect.databases.connecting import is_of_a_driver
+from airflow_connect.databases.failures import Failure, kind_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -25,7 +27,7 @@ WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :name AND ch
 _LONGEST = "SELECT maxlen FROM information_schema.character_sets WHERE character_set_name = :name"
 _CODECS = {
     "utf8": "utf-8", "utf8mb3": "utf-8", "utf8mb4": "utf-8", "ucs2": "utf-16-be", "utf16": "utf-16-be",
-    "utf16le": "utf-16-le", "utf32": "utf-32-be",
+    "utf16le": "utf-16-le", "utf32": "utf-32-be", "ascii": "ascii",
 }  # fmt: skip
 _BYTES = bytes(range(256))
 _NO_CHARACTER = "?"
@@ -100,5 +102,11 @@ def _lost_in(connection: Connection, name: str) -> frozenset[int]:
         return frozenset()  # The server looks whether bytes are characters of several of them.
     # A name of the server's own, which has letters, digits and underscores only.
     asked = f"SELECT CONVERT(CONVERT(X'{_BYTES.hex()}' USING {name}) USING utf8mb4)"
-    read = str(connection.exec_driver_sql(asked).scalar_one())
+    try:
+        read = str(connection.exec_driver_sql(asked).scalar_one() or "")
+    except Exception as error:
+        if not is_of_a_driver(error) or kind_of(error) not in (Failure.OTHER, Failure.VALUE):
+            raise
+        connection.rollback()
+        return frozenset()  # Whether such bytes are stored is left to the server.
     return frozenset(n for n, letter in enumerate(read) if letter == _NO_CHARACTER and n != ord(_NO_CHARACTER))

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import inspect
 
 from airflow_connect.api import schema as s
+from airflow_connect.connectors.jdbc.sink import charsets
 from tests.support.copies.jdbc_sink_tasks import SinkRun, give, records
 from tests.support.values.jdbc_columns import ColumnRun
 
@@ -331,3 +332,10 @@ def test_error_of_bytes_that_are_no_text_names_the_field_and_the_character_set(m
     ((offset, text),) = run.errors.letters
     assert offset == 0 and text.startswith("The field v of orders-0@0 has bytes that are no text of the character set")
     assert mariadb_database.rows("SELECT v FROM orders") == [("a",)]
+
+
+def test_character_set_that_the_server_does_not_convert_is_left_to_it(mariadb_database, monkeypatch):
+    monkeypatch.setattr(charsets, "_LONGEST", "SELECT 1 WHERE :name IS NOT NULL")
+    with mariadb_database.engine().connect() as connection:
+        assert charsets._lost_in(connection, "unknown_set") == frozenset()
+        assert charsets._lost_in(connection, "cp1251") == {0x98}
