@@ -48,7 +48,7 @@ def start_member(start_host: Callable[[], PluginHost], kafka: KafkaBroker, topic
             assignment=[[topic, number] for number in own],
             group={
                 "id": f"connect-{topic}",
-                "config": {"bootstrap.servers": kafka.bootstrap, "session.timeout.ms": "6000"},
+                "config": {"bootstrap.servers": kafka.bootstrap, "session.timeout.ms": "30000"},
                 "partitions": [[topic, number] for number in everyone],
                 "timeout_ms": timeout_ms,
             },
@@ -96,7 +96,7 @@ def test_member_that_is_left_alone_fails(start_member: StartMember, topic: str) 
             return "have changed while the run copied" in error.message
         return False
 
-    wait_until(is_told, "the error of the member that is left", 15, every_s=0.1)
+    wait_until(is_told, "the error of the member that is left", 30, every_s=0.1)
 
 
 def test_records_that_the_group_has_as_written_are_only_converted(

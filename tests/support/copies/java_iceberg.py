@@ -28,11 +28,9 @@ from tests.support.waiting import wait_until
 COUNT_OF_PARTITIONS = 2
 LONGEST_S = 90.0
 CLASS = "org.apache.iceberg.connect.IcebergSinkConnector"
-QUICK = {
-    "iceberg.control.commit.interval-ms": "1500",
-    "iceberg.control.commit.timeout-ms": "5000",
-    "consumer.override.session.timeout.ms": "6000",
-}
+QUICK = {"iceberg.control.commit.interval-ms": "1500"}
+SOON_FORGOTTEN = {"iceberg.control.commit.timeout-ms": "5000", "consumer.override.session.timeout.ms": "6000"}
+"""For runs that are killed. A slow machine may need longer, so others have the defaults."""
 
 
 def iceberg_plugin(plugin_path: Path) -> Path:
@@ -135,6 +133,7 @@ def killed_after(sink: JavaIceberg, seconds: float) -> None:
 
 def _killed(sink: JavaIceberg, wait: Callable[[], None]) -> None:
     mark = f"-Dmark={uuid.uuid4().hex}"
+    sink.config |= SOON_FORGOTTEN
     process = sink.start(airflow_java_options=mark)
     try:
         wait()

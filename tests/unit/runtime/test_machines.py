@@ -193,12 +193,7 @@ def test_driver_without_a_login_has_nothing_to_say():
 
 
 def test_clients_written_in_c_see_the_login_too():
-<<<<<<< HEAD
-    """The C library is what libpq and hdfs-native ask, not Python."""
-    pq = pytest.importorskip("psycopg").pq
-=======
     """Both libpq and hdfs-native ask the C library, not Python."""
->>>>>>> clu40
     with taking_along(here(sent={"PGUSER": "ada"})):
         (user,) = (option.val for option in pq.Conninfo.get_defaults() if option.keyword == b"user")
     assert user == b"ada"
