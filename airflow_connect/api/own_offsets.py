@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.sink_state import PlannedRun
 
+MEMBER_CLIENT = "airflow-connect-member"
+"""`client.id` of a task that is a member of the group of its connector."""
+
 
 class OwnOffsets:
     """A part of `SinkConnector`. By default the run commits offsets, and nobody else does."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.api.own_offsets import MEMBER_CLIENT
 from airflow_connect.connectors.java.iceberg_names import ICEBERG_SINK, SESSION_TIMEOUT, SESSION_TIMEOUT_MS
 from airflow_connect.connectors.java.keys import ALWAYS, AUTO, JavaSinkKeys
 from airflow_connect.counting import names
@@ -158,7 +159,7 @@ def group_request(facts: Mapping[str, Any], everyone: Sequence[TopicPartition]) 
     """The member `group` of the request that starts a task."""
     return {
         "id": facts["id"],
-        "config": {SESSION_TIMEOUT: SESSION_TIMEOUT_MS, **facts["java"]},
+        "config": {SESSION_TIMEOUT: SESSION_TIMEOUT_MS, **facts["java"], "client.id": MEMBER_CLIENT},
         "partitions": [list(tp) for tp in everyone],
         "timeout_ms": int(JOIN_TIMEOUT_S * 1000),
     }

@@ -15,7 +15,7 @@ from airflow_connect.kafka.writing.refused_records import LARGEST_MESSAGE_BYTES
 from airflow_connect.kafka.writing.transactions import TransactionalWriter
 from airflow_connect.planning.planner import LogState
 from airflow_connect.runtime.driver.cluster_session import ClusterSession
-from airflow_connect.runtime.driver.sink.own_commits import moved_by_tasks
+from airflow_connect.runtime.driver.sink.own_commits import moved_by_tasks, wait_for_killed_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -70,6 +70,8 @@ class SinkSession(ClusterSession):
         Raises:
             NotStoppedError: the group has live members.
         """
+        if self._commits_offsets:
+            wait_for_killed_tasks(self.admin, self._config.consumer_group, self._clients.consumer.settings)
         consumer_group.ensure_no_live_members(self.admin, self._config.consumer_group)
 
     def refuse_recreated_topics(self, plan: Plan) -> None:

@@ -4,14 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.api.own_offsets import MEMBER_CLIENT
+from airflow_connect.kafka.admin.consumer_group import group_state
+from airflow_connect.retrying import Backoff, Retry
 
 if TYPE_CHECKING:
     from airflow_connect.exactly_once.state import ConnectorState
+    from airflow_connect.kafka.clients.short_lived import Admin
     from airflow_connect.planning.planner import LogState
     from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
+
+
+SESSION_S = 20.0
+"""How long Kafka takes at most to notice that a task was killed, unless `session.timeout.ms` is set."""
+_MARGIN_S = 5.0
+
+
+def wait_for_killed_tasks(admin: Admin, group: str, client: Mapping[str, Any]) -> None:
+    """Return once a group has no tasks of a killed run any more, or has other members, or it takes too long.
+
+    Args:
+        admin: asks Kafka.
+        group: of the connector.
+        client: settings of its consumer.
+    """
+    session_s = float(client.get("session.timeout.ms", SESSION_S * 1000)) / 1000
+    tries = Retry(Backoff(0.25, longest_s=0.5), within_s=session_s + _MARGIN_S)
+    while True:
+        members = group_state(admin, group)[1]
+        if not members or any(member.client_id != MEMBER_CLIENT for member in members) or not tries.pause():
+            return
 
 
 def moved_by_tasks(ranges: Sequence[OffsetRange], now: Mapping[TopicPartition, int]) -> frozenset[TopicPartition]:

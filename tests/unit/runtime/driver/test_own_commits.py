@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.api.own_offsets import MEMBER_CLIENT
 from airflow_connect.exactly_once.state import CLOSED, ConnectorState
+from airflow_connect.kafka.admin.consumer_group import Member
 from airflow_connect.planning.planner import LogState
+from airflow_connect.runtime.driver.sink import own_commits
 from airflow_connect.runtime.driver.sink.own_commits import moved_by_tasks, with_unjudged
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
@@ -34,3 +37,25 @@ def test_records_of_a_run_without_an_end_are_read_again_if_errors_are_tolerated(
     found = with_unjudged(config, log, state).committed
     assert found == ({A: 5, B: 12, C: 3} if commits and tolerates else log.committed)
     assert with_unjudged(config, log, None) is log
+
+
+@pytest.mark.parametrize(
+    ("found", "questions"),
+    [
+        ([[]], 1),
+        ([[MEMBER_CLIENT], [MEMBER_CLIENT], []], 3),
+        ([[MEMBER_CLIENT, "a worker"]], 1),
+    ],
+)
+def test_members_of_a_killed_run_are_waited_for_and_others_are_not(
+    monkeypatch: pytest.MonkeyPatch, found: list[list[str]], questions: int
+) -> None:
+    asked = []
+
+    def group_state(_admin: object, _group: str) -> tuple[str, tuple[Member, ...]]:
+        asked.append(1)
+        return "stable", tuple(Member(client, "host") for client in found[len(asked) - 1])
+
+    monkeypatch.setattr(own_commits, "group_state", group_state)
+    own_commits.wait_for_killed_tasks(None, "connect-c", {})  # type: ignore[arg-type]
+    assert len(asked) == questions
