@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 
 MEMBER_CLIENT = "airflow-connect-member"
 """`client.id` of a task that is a member of the group of its connector."""
+SESSION_TIMEOUT, SESSION_TIMEOUT_MS = "session.timeout.ms", "20000"
+"""How long such a task stays a member after it was killed, unless the connector sets the key: the next run waits."""
 
 
 class OwnOffsets:
-    """A part of `SinkConnector`. By default the run commits offsets, and nobody else does."""
+    """A part of `SinkConnector`. By default only the run commits offsets."""
 
     @classmethod
     def commits_offsets(cls, config: Mapping[str, str]) -> bool:

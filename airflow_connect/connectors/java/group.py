@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.api.own_offsets import MEMBER_CLIENT
-from airflow_connect.connectors.java.iceberg_names import ICEBERG_SINK, SESSION_TIMEOUT, SESSION_TIMEOUT_MS
+from airflow_connect.api.own_offsets import MEMBER_CLIENT, SESSION_TIMEOUT, SESSION_TIMEOUT_MS
+from airflow_connect.connectors.java.iceberg_names import ICEBERG_SINK
 from airflow_connect.connectors.java.keys import ALWAYS, AUTO, JavaSinkKeys
 from airflow_connect.counting import names
 from airflow_connect.errors import TaskFailedError
@@ -49,6 +49,9 @@ class Written(Protocol):
 
     def is_done(self, last: Mapping[TopicPartition, int]) -> bool:
         """`last`: the offset of the last record of each partition that the plugin has got."""
+
+    def close(self) -> None:
+        """Close clients; idempotent."""
 
 
 @dataclass
@@ -147,6 +150,9 @@ class CommittedOffsets:
         """See `Written`."""
         found = committed_in(self._call, list(last))
         return all(found.get(tp, (-1, ""))[0] > offset for tp, offset in last.items())
+
+    def close(self) -> None:
+        """There is nothing to close: the host has the client."""
 
 
 def committed_in(call: Call, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, str]]:

@@ -36,6 +36,12 @@ class Placed:
     timestamp: int
     event: ControlEvent
 
+    def follows(self, other: Placed) -> bool:
+        """Whether it was written after another one. Only between partitions, clocks of several machines decide."""
+        if self.partition == other.partition:
+            return self.offset > other.offset
+        return self.timestamp >= other.timestamp
+
 
 @dataclass
 class ControlTopic:
@@ -101,16 +107,17 @@ class ControlTopic:
                 yield Placed(record.partition, record.offset, record.timestamp or 0, event)
 
     def close(self) -> None:
-        """Close the client."""
-        if "admin" in self.__dict__:
-            self.admin.close()
+        """Close the client; the next use makes another one."""
+        admin = self.__dict__.pop("admin", None)
+        if admin is not None:
+            admin.close()
 
 
 class TaskOfControlTopic:
     """Whether the coordinator has committed what one task has written; see `Written`."""
 
     def __init__(self, control: ControlTopic, state: Mapping[str, Any]) -> None:
-        """`state`: what the driver has found at the plan (`StartOfControlTopic.for_tasks`)."""
+        """`state`: what the driver has found at the plan (`ControlRun.for_tasks`)."""
         self._control = control
         self._next = {int(number): offset for number, offset in state["starts"].items()}
         self._earlier = {int(number): offset for number, offset in state["open"].items()}
@@ -138,6 +145,10 @@ class TaskOfControlTopic:
             if tp in last and end is not None and (known is None or known[0] <= last[tp]):
                 self._announced[tp] = (end, placed.partition, placed.offset)
 
+    def close(self) -> None:
+        """Close its client."""
+        self._control.close()
+
 
 @dataclass(frozen=True)
 class Announced:
@@ -145,36 +156,42 @@ class Announced:
 
     Attributes:
         written: announcements of files.
-        tables: for each, the tables' last commit after it, as times.
+        commits: of each table, the last commit in each partition of the topic.
+        completed: the last end of a commit in each partition.
     """
 
-    written: tuple[Placed, ...]
-    committed_at: Mapping[Table, int]
-    completed_at: int
+    written: tuple[Placed, ...] = ()
+    commits: Mapping[Table, Mapping[int, Placed]] = field(default_factory=dict)
+    completed: Mapping[int, Placed] = field(default_factory=dict)
 
     @classmethod
     def of(cls, control: ControlTopic, starts: Mapping[int, int]) -> Announced:
         """Read the topic from `starts` on."""
         written: list[Placed] = []
-        committed_at: dict[Table, int] = {}
-        completed_at = -1
+        commits: dict[Table, dict[int, Placed]] = {}
+        completed: dict[int, Placed] = {}
         for placed in control.events(starts):
             kind, table = placed.event.kind, placed.event.table
             if kind == DATA_WRITTEN and placed.event.files:
                 written.append(placed)
             elif kind == COMMIT_TO_TABLE and table is not None:
-                committed_at[table] = max(placed.timestamp, committed_at.get(table, -1))
+                commits.setdefault(table, {})[placed.partition] = placed
             elif kind == COMMIT_COMPLETE:
-                completed_at = max(placed.timestamp, completed_at)
-        return cls(tuple(written), committed_at, completed_at)
+                completed[placed.partition] = placed
+        return cls(tuple(written), commits, completed)
 
     def left_out(self) -> tuple[Placed, ...]:
         """Announcements of files whose table was not committed to after them."""
         return tuple(
             placed
             for placed in self.written
-            if placed.event.table is not None and self.committed_at.get(placed.event.table, -1) < placed.timestamp
+            if (table := placed.event.table) is not None
+            and not any(commit.follows(placed) for commit in self.commits.get(table, {}).values())
         )
+
+    def incomplete(self) -> tuple[Placed, ...]:
+        """Announcements after which no commit has ended."""
+        return tuple(one for one in self.written if not any(end.follows(one) for end in self.completed.values()))
 
     def ends(self) -> dict[int, int]:
         """The position behind the last announcement, by partition."""

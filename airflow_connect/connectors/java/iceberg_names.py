@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from airflow_connect.api.own_offsets import SESSION_TIMEOUT, SESSION_TIMEOUT_MS
 from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ INTERVAL_MS = 30_000
 """Ours, if the configuration has none. The plugin's is five minutes, which every run would have to wait for."""
 CONTROL = "control"
 """In the document for tasks: where the control topic ended."""
-SESSION_TIMEOUT = "session.timeout.ms"
-SESSION_TIMEOUT_MS = "20000"
-"""After a run was killed, its members stay in their groups for this time, and the next run cannot begin."""
 _CONNECTION = ("bootstrap.", "security.", "sasl.", "ssl.", "client.dns.")
 
 
@@ -34,13 +32,32 @@ def control_topic(config: Mapping[str, str]) -> str:
 
 
 def interval_s(config: Mapping[str, str]) -> float:
-    """How often the plugin commits."""
-    return int(config.get(COMMIT_INTERVAL_MS) or INTERVAL_MS) / 1000
+    """How often the plugin commits.
+
+    Raises:
+        ConfigError: the key has no number.
+    """
+    return _seconds(config, COMMIT_INTERVAL_MS, INTERVAL_MS)
 
 
 def timeout_s(config: Mapping[str, str]) -> float:
-    """How long the plugin waits for the answers of all tasks before it commits those that it has."""
-    return int(config.get(COMMIT_TIMEOUT_MS) or DEFAULT_TIMEOUT_MS) / 1000
+    """How long the plugin waits for the answers of all tasks before it commits those that it has.
+
+    Raises:
+        ConfigError: the key has no number.
+    """
+    return _seconds(config, COMMIT_TIMEOUT_MS, DEFAULT_TIMEOUT_MS)
+
+
+def _seconds(config: Mapping[str, str], key: str, default_ms: int) -> float:
+    given = config.get(key, "").strip()
+    if given and not given.isdecimal():
+        raise ConfigError(
+            f"{key}={given} is no number of milliseconds.",
+            suggestion="Set it to a whole number, such as 30000.",
+            config_path=key,
+        )
+    return int(given or default_ms) / 1000
 
 
 def with_defaults(config: Mapping[str, str], group: SinkGroup) -> dict[str, str]:

@@ -37,7 +37,7 @@ class ControlRun:
     control: ControlTopic
     before: dict[int, int] = field(default_factory=dict)
     starts: dict[int, int] = field(default_factory=dict)
-    opened: Announced = field(default_factory=lambda: Announced((), {}, -1))
+    opened: Announced = field(default_factory=Announced)
     notes: list[str] = field(default_factory=list)
 
     @classmethod
@@ -161,8 +161,8 @@ class ControlRun:
         starts = {number: max(r.start, ends.get(number, r.start)) for number, r in ranges.items()}
         found = Announced.of(self.control, starts)
         placed = {number: max(starts[number], ranges[number].end) for number in missing}
-        for one in found.written:
-            if one.timestamp > found.completed_at and one.partition in placed:
+        for one in found.incomplete():
+            if one.partition in placed:
                 placed[one.partition] = min(placed[one.partition], one.offset)
         return placed
 

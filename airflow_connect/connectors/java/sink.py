@@ -142,6 +142,12 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
         if self._control is not None:
             self._said = self._control.verify()
 
+    def stop(self) -> None:
+        """See `JavaConnector`."""
+        super().stop()
+        if self._control is not None:
+            self._control.control.close()
+
     def state_after(self, run: CopiedRun) -> StateAfter:
         """See `SinkConnector`: where the control topic ends, once everything in it is final."""
         own = self._own(run.planned.kept)

@@ -273,13 +273,20 @@ class JavaSinkTask(SinkTask):
             FatalDataError: it has reported a record only now, after it had confirmed all of them.
         """
         host, self._host = self._host, None
+        self._close_written()
         for topic, partition, offset, error in close_host(host):
             raise self._too_late(TopicPartition(topic, partition), offset, failure_of(error))
 
     def stop(self) -> None:
         """End the host, if `close` was not called."""
         host, self._host = getattr(self, "_host", None), None
+        if host is not None:
+            self._close_written()
         close_host(host)
+
+    def _close_written(self) -> None:
+        if self._written is not None:
+            self._written.close()
 
     # --- the host -------------------------------------------------------------------------------------------------
 

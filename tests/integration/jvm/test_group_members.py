@@ -112,8 +112,8 @@ def test_records_that_the_group_has_as_written_are_only_converted(
     assert [line for line in lines if line.startswith("got")] == [f"got 0@{offset}" for offset in range(5)]
 
 
-def test_task_that_waits_in_vain_names_what_nobody_has(start_member: StartMember, topic: str) -> None:
-    with pytest.raises(JavaGroupError, match=f"Nobody has joined the consumer group connect-{topic} for {topic}-1"):
+def test_task_whose_wait_times_out_names_the_missing_partitions(start_member: StartMember, topic: str) -> None:
+    with pytest.raises(JavaGroupError, match=f"No task has joined the consumer group connect-{topic} for {topic}-1"):
         start_member([0], everyone=[0, 1], timeout_ms=1_500)
 
 

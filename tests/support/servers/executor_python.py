@@ -34,7 +34,7 @@ def packed_environment(folder: Path) -> Path:
     bare_python(dependencies)
     site = _environment(environment)
     (site / "dependencies.pth").write_text(f"{next(dependencies.glob('lib/python3*/site-packages'))}\n")
-    # Spark unpacks `.tar.gz` with `tar`; from a `.tar` it would make files that nobody may execute (SPARK-38632).
+    # Spark unpacks `.tar.gz` with `tar`; from a `.tar` it would make files without permission to execute (SPARK-38632).
     archive = folder / "environment.tar.gz"
     with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
         for entry in environment.iterdir():

@@ -103,7 +103,7 @@ class YarnCluster(Running):
 
     def _configure(self, ports: list[int]) -> None:
         self.conf_dir.mkdir()
-        for name in ("cluster", "node", "proxy", "static"):  # Pages that are not in the jar, and that nobody reads.
+        for name in ("cluster", "node", "proxy", "static"):  # Pages that are not in the jar, and that no test needs.
             (self.folder / "webapps" / name).mkdir(parents=True)
         own = {
             "yarn.nodemanager.local-dirs": str(self.folder / "local"),

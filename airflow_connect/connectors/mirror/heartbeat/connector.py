@@ -88,7 +88,7 @@ class MirrorHeartbeatConnector(SourceConnector):
         return [{SOURCE_NAME: config.source_alias, TARGET_NAME: config.target_alias}]
 
     def names_changed_topics(self, config: Mapping[str, str]) -> bool:
-        """False: nobody needs an earlier heartbeat."""
+        """False: earlier heartbeats are not needed."""
         return False
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.api.own_offsets import MEMBER_CLIENT
+from airflow_connect.api.own_offsets import MEMBER_CLIENT, SESSION_TIMEOUT, SESSION_TIMEOUT_MS
 from airflow_connect.kafka.admin.consumer_group import group_state
 from airflow_connect.retrying import Backoff, Retry
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 
 
-SESSION_S = 20.0
-"""How long Kafka takes at most to notice that a task was killed, unless `session.timeout.ms` is set."""
 _MARGIN_S = 5.0
 
 
@@ -31,7 +29,7 @@ def wait_for_killed_tasks(admin: Admin, group: str, client: Mapping[str, Any]) -
         group: of the connector.
         client: settings of its consumer.
     """
-    session_s = float(client.get("session.timeout.ms", SESSION_S * 1000)) / 1000
+    session_s = float(client.get(SESSION_TIMEOUT, SESSION_TIMEOUT_MS)) / 1000
     tries = Retry(Backoff(0.25, longest_s=0.5), within_s=session_s + _MARGIN_S)
     while True:
         members = group_state(admin, group)[1]

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.soak, pytest.mark.budget(180)
 
 ROUNDS = 6
 LONGEST_LIFE_S = 14.0
-"""About as long as a run takes that nobody kills."""
+"""About as long as an undisturbed run takes."""
 
 
 def test_files_of_a_first_run_that_was_killed_are_not_lost(

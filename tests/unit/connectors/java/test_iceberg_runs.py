@@ -12,7 +12,7 @@ from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.sink_roles import SinkGroup
 from airflow_connect.api.sink_state import PlannedRun
 from airflow_connect.connectors.java import iceberg_runs
-from airflow_connect.connectors.java.iceberg import ControlTopic, Placed, TaskOfControlTopic
+from airflow_connect.connectors.java.iceberg import Announced, ControlTopic, Placed, TaskOfControlTopic
 from airflow_connect.connectors.java.iceberg_events import (
     COMMIT_COMPLETE,
     COMMIT_TO_TABLE,
@@ -21,7 +21,7 @@ from airflow_connect.connectors.java.iceberg_events import (
     ControlEvent,
     Table,
 )
-from airflow_connect.connectors.java.iceberg_names import check_group, with_defaults
+from airflow_connect.connectors.java.iceberg_names import check_group, interval_s, timeout_s, with_defaults
 from airflow_connect.connectors.java.iceberg_runs import ControlRun
 from airflow_connect.errors import ConfigError, TaskFailedError
 
@@ -127,7 +127,7 @@ def test_files_that_no_commit_follows_are_left_out() -> None:
     assert "2 files of lake.b (uuid b)" in caught.value.message
 
 
-def test_files_that_nobody_has_read_of_are_no_end() -> None:
+def test_files_that_no_coordinator_has_read_of_are_no_end() -> None:
     topic = control(position=0)
     run = ControlRun.planned(topic, RUN)
     topic.log += [written(A)]
@@ -196,3 +196,25 @@ def test_group_of_another_name_is_refused() -> None:
     with pytest.raises(ConfigError, match="another") as caught:
         check_group({"iceberg.connect.group-id": "another"}, GROUP)
     assert (caught.value.code, caught.value.config_path) == ("java.group_id", "iceberg.connect.group-id")
+
+
+def test_within_a_partition_no_clock_decides_what_was_committed() -> None:
+    """The coordinator's machine is an hour behind that of the task."""
+    announced, commit = Placed(0, 1, 3_600_000, written(A)), Placed(0, 2, 0, to_table(A))
+    found = Announced((announced,), {A: {0: commit}}, {0: Placed(0, 3, 0, DONE)})
+
+    assert (found.left_out(), found.incomplete()) == ((), ())
+    before = Announced((announced,), {A: {0: Placed(0, 0, 7_200_000, to_table(A))}})
+    assert (before.left_out(), before.incomplete()) == ((announced,), (announced,))
+    elsewhere = Announced((announced,), {A: {1: Placed(1, 0, 3_600_001, to_table(A))}})
+    assert elsewhere.left_out() == ()
+
+
+@pytest.mark.parametrize(
+    ("read", "key"),
+    [(interval_s, "iceberg.control.commit.interval-ms"), (timeout_s, "iceberg.control.commit.timeout-ms")],
+)
+def test_times_that_are_no_numbers_are_named(read: Any, key: str) -> None:
+    assert (read({}), read({key: "1500"})) == (30.0, 1.5)
+    with pytest.raises(ConfigError, match=f"{key}=5 min is no number of milliseconds"):
+        read({key: "5 min"})

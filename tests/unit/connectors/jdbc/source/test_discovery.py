@@ -58,7 +58,7 @@ def topics(database: Database, tasks: int = 1, **more: str) -> list[str]:
     ],
 )
 def test_names_that_leave_out_no_table_are_named(database: Database, chosen: dict[str, str], said: str) -> None:
-    """The table that was meant is copied, such as one with what nobody else may see."""
+    """The table that was meant to be excluded is copied, perhaps with confidential rows."""
     run = Copies({"connection.url": database.jdbc_url, "mode": "bulk", **RENAMED, **chosen}).run()
     assert [note for note in run.notes if "leave out none" in note] == ([f"{said} Are they right?"] if said else [])
 

@@ -95,7 +95,7 @@ final class GroupMember {
             }
             LockSupport.parkNanos(LOOK_NANOS);
         }
-        throw new GroupException("Nobody has joined the consumer group " + group + " for " + names(missing) + " within "
+        throw new GroupException("No task has joined the consumer group " + group + " for " + names(missing) + " within "
                 + timeoutMs / 1000.0 + " s. All tasks of the run must run at the same time.");
     }
 
