@@ -25,10 +25,11 @@ def server() -> Iterator[PostgresServer]:
     reserved = {"superuser_reserved_connections": "0", "reserved_connections": "0", "max_wal_senders": "0"}
     with PostgresServer.start(None, max_connections=str(CONNECTIONS), **reserved) as started:
         database = Database("postgresql", started.url, started.jdbc_url_of("postgres"))
-        # 15 MB: several batches, and more than client and server have in their buffers.
+        # 57 MB: several batches, and more than both sockets can hold (32 MB and 4 MB where Linux lets them grow):
+        # otherwise a client may find all rows in its buffer after the server has ended.
         database.execute(
             "CREATE TABLE orders (id bigint PRIMARY KEY, text text NOT NULL)",
-            f"INSERT INTO orders SELECT i, repeat('x', 500) FROM generate_series(1, {ROWS}) i",
+            f"INSERT INTO orders SELECT i, repeat('x', 1900) FROM generate_series(1, {ROWS}) i",
         )
         yield started
 
