@@ -1,4 +1,6 @@
-"""JSON messages with a fixed schema (KIP-1054) to Arrow columns, all messages of a batch at once.
+"""JSON messages with one schema to Arrow columns, all messages of a batch at once.
+
+The schema is fixed (KIP-1054), or in the envelope of each message (`envelope_columns.py`).
 
 The reference is JsonConverter, record by record; only batches in which every message is vectorizable are read here: one
 JSON object per message whose members have exactly the types of the schema. JsonConverter's readings of anything else
@@ -18,7 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 from numpy.typing import NDArray
 
-from airflow_connect.api.schema import DATE, TIME, TIMESTAMP, Schema, Type
+from airflow_connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
+from airflow_connect.converters.json.column_values import has_columns, values_of
 from airflow_connect.converters.json.text import MAX_DEPTH, has_long_number, parse_fast
 from airflow_connect.converters.json.unread_members import member_finder
 from airflow_connect.converters.time_of_day import LAST_MS, is_beyond
@@ -33,11 +36,14 @@ _READ_AS: dict[Type, pa.DataType] = {
     Type.INT16: pa.int16(),
     Type.INT32: pa.int32(),
     Type.INT64: pa.int64(),
+    Type.FLOAT32: pa.float64(),
     Type.FLOAT64: pa.float64(),
     Type.BOOLEAN: pa.bool_(),
     Type.STRING: pa.string(),
+    Type.BYTES: pa.string(),
 }
-_LOGICAL = (DATE, TIME, TIMESTAMP)
+"""How Arrow reads a type; `column_values.py` makes columns of those that JSON does not have."""
+_STORED_AS = {DATE: Type.INT32, TIME: Type.INT32, TIMESTAMP: Type.INT64, DECIMAL: Type.BYTES}
 _OPEN, _CLOSE = b"{}"
 _PARSED_AT_ONCE = 256
 _UNEXPECTED = "unexpected field"  # in Arrow's message
@@ -48,8 +54,9 @@ _CONSTANT = re.compile(rb"[:\[,][ \t\r\n]*-?(?:NaN|Inf)")
 class JsonColumns:
     """Reads messages of one schema."""
 
-    def __init__(self, schema: Schema, unread: Unread | None = None) -> None:
+    def __init__(self, schema: Schema, unread: Unread | None = None, *, is_whole: bool = False) -> None:
         """Use `json_columns`."""
+        self._is_whole = is_whole
         self._schema = schema
         self._unread = unread
         self._columns = _read_fields(schema)
@@ -81,7 +88,7 @@ class JsonColumns:
             return None
         if has_unread and not self._name_unread(messages):
             return None
-        return pa.StructArray.from_arrays(batch.columns, fields=self._columns)
+        return values_of(pa.StructArray.from_arrays(batch.columns, fields=self._columns), self._schema)
 
     def _table(self, data: pa.Buffer) -> tuple[pa.Table | None, bool]:
         """What Arrow reads, or None, and whether it has left out members that the schema does not have."""
@@ -90,7 +97,7 @@ class JsonColumns:
         try:
             return pj.read_json(source, reading, self._exact), False
         except pa.ArrowInvalid as error:
-            if _UNEXPECTED not in str(error):
+            if self._is_whole or _UNEXPECTED not in str(error):
                 return None, False
         source.seek(0)
         try:
@@ -115,16 +122,17 @@ class JsonColumns:
         return True
 
 
-def json_columns(schema: Schema, unread: Unread | None = None) -> JsonColumns | None:
+def json_columns(schema: Schema, unread: Unread | None = None, *, is_whole: bool = False) -> JsonColumns | None:
     """A reader for messages of `schema`, or None if a part of it has no columnar form.
 
     Args:
         schema: of all messages.
         unread: gets the members that the schema does not have, for each message; None: they are not looked for.
+        is_whole: whether a message with such members is not vectorizable.
     """
     if schema.type is not Type.STRUCT or not schema.fields or not all(map(_is_readable, _parts(schema))):
         return None
-    return JsonColumns(schema, unread)
+    return JsonColumns(schema, unread, is_whole=is_whole)
 
 
 def _parts(schema: Schema) -> Iterator[Schema]:
@@ -137,9 +145,10 @@ def _parts(schema: Schema) -> Iterator[Schema]:
 
 
 def _is_readable(schema: Schema) -> bool:
-    if schema.name in _LOGICAL:
-        return True
-    # A Decimal is BYTES; FLOAT32 rounds twice in Java.
+    if _STORED_AS.get(schema.name or "", schema.type) is not schema.type:
+        return False
+    if schema.type is Type.BYTES:
+        return has_columns(schema)
     return schema.type in _READ_AS or schema.type in (Type.STRUCT, Type.ARRAY)
 
 
@@ -221,7 +230,7 @@ def _is_vectorizable(column: Any, schema: Schema) -> bool:
         return _is_vectorizable(column.flatten(), schema.value_schema)
     if schema.name == TIME:
         return not is_beyond(column, LAST_MS)
-    if schema.type is Type.FLOAT64:
+    if schema.type in (Type.FLOAT32, Type.FLOAT64):
         values = column.drop_null().to_numpy()
         # `-0` is an integer for Jackson, and as a double 0.0. A number that rounds to infinity is for `strict.types`,
         # and Jackson refuses the constants NaN and Infinity.

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.columns import ValueColumns
     from airflow_connect.converters.json.column_writer import ColumnWriter
     from airflow_connect.converters.json.columns import JsonColumns
+    from airflow_connect.converters.json.envelope_columns import EnvelopeColumns
 
 SCHEMAS_ENABLE = "schemas.enable"
 SCHEMAS_CACHE_SIZE = "schemas.cache.size"
@@ -50,7 +51,7 @@ SCHEMA_CONTENT = "schema.content"
 _ENVELOPE_START = re.compile(r'\s*\{\s*"schema"\s*:\s*')
 # Prefixes are tried one after the other; with more of them, parsing the schema is as fast.
 _MAX_PREFIXES = 16
-_BEFORE_PAYLOAD = re.compile(r'\s*,\s*"payload"\s*:')
+_BEFORE_PAYLOAD = re.compile(r'\s*,\s*"payload"\s*:\s*')
 _NOT_AN_ENVELOPE = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional '
     "fields. If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter "
@@ -116,6 +117,7 @@ class JsonConverter:
         self._fixed = self._fixed_schema(config) if self._envelope else None
         self._fixed_is_exact = needs_exact_numbers(self._fixed)
         self._columns: JsonColumns | None = None
+        self._envelopes: EnvelopeColumns | None = None
         self._column_writers: dict[Schema, ColumnWriter | None] = {}
 
     def _fixed_schema(self, config: Mapping[str, str]) -> Schema | None:
@@ -238,11 +240,11 @@ class JsonConverter:
 
     @property
     def has_columns(self) -> bool:
-        """Messages with their schema in an envelope are processed record by record."""
-        return not self._envelope or self._fixed_columns() is not None
+        """Whether messages can be columns: not if the fixed schema has a part that cannot."""
+        return self._fixed is None or self._fixed_columns() is not None
 
     def to_columns(self, topic: str, data: pa.BinaryArray) -> Sequence[ValueColumns] | None:
-        """Schemaless documents as lines, messages with a fixed schema as structs; None if one is not vectorizable."""
+        """Schemaless documents as lines, messages with a schema as its values; None if one is not vectorizable."""
         from airflow_connect.api.columns import ValueColumns
 
         self.unread.clear()
@@ -251,9 +253,33 @@ class JsonConverter:
 
             lines = document_lines(data, is_strict=self._reading.is_strict, unread=self.unread)
             return None if lines is None else [ValueColumns(None, lines)]
+        if self._fixed is None:
+            return self._envelope_columns().read(data)
         columns = self._fixed_columns()
         values = None if columns is None else columns.read(data)
         return None if values is None else [ValueColumns(self._fixed, values)]
+
+    def _envelope_columns(self) -> EnvelopeColumns:
+        if self._envelopes is None:
+            from airflow_connect.converters.json.envelope_columns import EnvelopeColumns
+
+            self._envelopes = EnvelopeColumns(self._prefix_of, self.unread)
+        return self._envelopes
+
+    def _prefix_of(self, data: bytes) -> tuple[bytes, Schema] | None:
+        """The text before the payload of a message, and its schema; None if there is none, or the message is broken."""
+        prefix = self._known_prefix(data)
+        if not prefix:
+            try:
+                node = parse_exact(data)
+                schema = self._schema(node["schema"]) if type(node) is dict and "schema" in node else None
+            except DataError:
+                return None
+            if schema is None:
+                return None
+            self._learn_prefix(data, schema)
+            prefix = self._known_prefix(data)
+        return (prefix, self._prefixes[prefix][0]) if prefix else None
 
     def _fixed_columns(self) -> JsonColumns | None:
         if self._columns is None and self._fixed is not None:

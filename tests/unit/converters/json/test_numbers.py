@@ -21,7 +21,7 @@ from airflow_connect.api.schema import Type
 from airflow_connect.converters.json.converter import JsonConverter
 from airflow_connect.converters.json.text import MAX_DEPTH, MAX_NUMBER_DIGITS, has_long_number
 from airflow_connect.errors import DataError
-from airflow_connect.java.numbers import narrowed
+from airflow_connect.java.numbers import narrowed, to_float32
 from tests.support.session.searching import examples
 from tests.support.values.connect_values import same
 
@@ -54,7 +54,8 @@ def expected(kind: Type, text: str) -> Any:
     if kind in BITS:
         return narrowed(exact, BITS[kind])
     # -0 has no sign in Java; the sign of -0.0 is kept here.
-    return float(int(text)) if text.lstrip("-").isdigit() else float(exact)
+    number = Decimal(int(text)) if text.lstrip("-").isdigit() else exact
+    return to_float32(number) if kind is Type.FLOAT32 else float(number)
 
 
 def outcome(call: Any) -> Any:
@@ -65,7 +66,7 @@ def outcome(call: Any) -> Any:
 
 
 @settings(max_examples=examples(400), deadline=None)
-@given(st.sampled_from([*BITS, Type.FLOAT64]), numbers)
+@given(st.sampled_from([*BITS, Type.FLOAT32, Type.FLOAT64]), numbers)
 def test_number_read_in_any_way_is_the_same_and_what_java_reads(kind: Type, text: str) -> None:
     schema = f'{{"type":"struct","fields":[{{"type":"{kind.value}","field":"a"}}]}}'
     message = f'{{"schema":{schema},"payload":{{"a":{text}}}}}'.encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -54,6 +55,7 @@ PARQUET = {
     "value.converter.schema.content": SCHEMA,
     "format.class": "io.confluent.connect.s3.format.parquet.ParquetFormat",
 }
+ENVELOPE = {"value.converter": JSON, "format.class": PARQUET["format.class"]}
 HOURLY = {
     "partitioner.class": "io.confluent.connect.storage.partitioner.HourlyPartitioner",
     "locale": "en",
@@ -197,7 +199,12 @@ ERRORS = st.sampled_from(
 )
 
 
-@pytest.mark.parametrize("form", [RAW, JSON_LINES, PARQUET], ids=["raw", "json", "parquet"])
+def enveloped(payload: bytes | None) -> bytes | None:
+    """The message with its schema; those that are no objects stay as they are."""
+    return b'{"schema":%b,"payload":%b}' % (SCHEMA.encode(), payload) if payload and payload[:1] == b"{" else payload
+
+
+@pytest.mark.parametrize("form", [RAW, JSON_LINES, PARQUET, ENVELOPE], ids=["raw", "json", "parquet", "envelope"])
 @settings(
     max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
@@ -207,6 +214,8 @@ def test_both_paths_stage_the_same_files(form: dict[str, str], data: st.DataObje
     if "rotate.schedule.interval.ms" in config and "timezone" not in config:
         config["timezone"] = "UTC"
     records = data.draw(batches(odd=data.draw(st.sampled_from([5, 30, 10**6]))))
+    if form is ENVELOPE:
+        records = [[replace(record, value=enveloped(record.value)) for record in batch] for batch in records]
     flush_on_end = data.draw(st.booleans())
     reference, _ = copy(config, records, columnar=False, flush_on_end=flush_on_end)
     with patch.object(sink_loop, "SMALLEST_COLUMN_BATCH", data.draw(st.sampled_from([1, 4]))):
@@ -233,12 +242,14 @@ def test_message_that_is_not_vectorizable_takes_only_its_neighbours_along(value:
     assert 1000 - 64 <= in_columns < 1000
 
 
-@pytest.mark.parametrize("form", [RAW, JSON_LINES, PARQUET], ids=["raw", "json", "parquet"])
+@pytest.mark.parametrize("form", [RAW, JSON_LINES, PARQUET, ENVELOPE], ids=["raw", "json", "parquet", "envelope"])
 def test_vectorizable_messages_are_all_written_in_columns(form: dict[str, str]) -> None:
     values = [
         json.dumps({"id": n, "ok": n % 2 == 0, "ratio": math.sqrt(n), "name": "é" * (n % 3)}).encode()
         for n in range(5000)
     ]
+    if form is ENVELOPE:
+        values = [enveloped(value) or b"" for value in values]
     stamps = [NOW_MS + n * 7919 % 100 * 3_600_000 for n in range(5000)]
     records = [
         [KafkaRecord("t", 0, n, b"key", values[n], stamps[n]) for n in range(s, s + 1000)] for s in range(0, 5000, 1000)
