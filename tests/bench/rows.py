@@ -38,6 +38,7 @@ PARQUET = {
     "parquet.codec": "zstd",
     "s3.compression.type": "none",
 }
+ENVELOPE = {key: value for key, value in PARQUET.items() if key != "value.converter.schema.content"}
 AVRO_VALUES = {"value.converter": f"{_CONFLUENT}.avro.AvroConverter"}
 AVRO = {
     **AVRO_VALUES,
@@ -113,13 +114,14 @@ class Row:
 def all_rows(records: int) -> list[Row]:
     """Every row, for a load of `records`."""
     hours, one = Load(10, 24, records), Load(1, 24, records)
-    avro = Load(10, 24, records, is_avro=True)
+    avro, envelopes = Load(10, 24, records, is_avro=True), Load(10, 24, records // 2, has_schemas=True)
     json = {**JSON, **_GZIP}
     main = [
         Row("raw-gzip", "raw lines, gzip", hours, {**RAW, **_GZIP}),
         Row("raw-none", "raw lines, not compressed", hours, RAW),
         Row("json-hourly", "JSON lines in 24 hourly directories, gzip", hours, json),
         Row("parquet", "typed Parquet, zstd", hours, PARQUET),
+        Row("envelope-parquet", "JSON with a schema in each message to typed Parquet, zstd", envelopes, ENVELOPE),
         Row("avro-parquet", "Avro with a registry to typed Parquet, zstd", avro, AVRO),
         Row("avro-parquet-3", "the same through three transformations", avro, {**AVRO, **THREE_STEPS}),
         Row("parquet-3", "typed Parquet through three transformations", hours, {**PARQUET, **THREE_STEPS}),
@@ -129,11 +131,16 @@ def all_rows(records: int) -> list[Row]:
         Row("json-dense", "JSON lines, hourly, gzip at the level of Java's default", hours, {**JSON, **_GZIP_6}),
         Row("json-cold", "JSON lines, hourly: a whole run from process start", hours, json, cold=True),
     ]
-    few = Load(10, 24, records // 4)
+    few = records // 4
     main += [
-        Row(f"{row.name}-records", f"{row.about}, record by record", few, {**row.config, **READS_HEADERS})
+        Row(
+            f"{row.name}-records",
+            f"{row.about}, record by record",
+            replace(hours, records=few, has_schemas=row.load is envelopes),
+            {**row.config, **READS_HEADERS},
+        )
         for row in main
-        if row.name in ("json-hourly", "parquet")
+        if row.name in ("json-hourly", "parquet", "envelope-parquet")
     ]
     main += [
         Row(f"local-{row.name}", f"{row.about}: local files", row.load, row.config, store="local")

@@ -49,6 +49,7 @@ class Load:
         late_percent: when above 0, timestamps go forward through the hours instead, but for this share of the
             records, which are of any earlier instant.
         has_headers: whether each record has two headers of the same name.
+        has_schemas: whether each record has its schema, as JsonConverter writes it.
     """
 
     partitions: int
@@ -57,12 +58,13 @@ class Load:
     is_avro: bool = False
     late_percent: int = 0
     has_headers: bool = False
+    has_schemas: bool = False
 
     @property
     def topic(self) -> str:
         """Name of the topic."""
         kind = ("-avro" if self.is_avro else "") + (f"-late{self.late_percent}" if self.late_percent else "")
-        kind += "-headers" if self.has_headers else ""
+        kind += ("-headers" if self.has_headers else "") + ("-schemas" if self.has_schemas else "")
         return f"load-{self.partitions}p-{self.directories}d-{self.records}{kind}"
 
     def rows(self, schema_id: int = 0) -> Iterator[tuple[int, bytes, int]]:
@@ -72,11 +74,12 @@ class Load:
             schema_id: of `AVRO_SCHEMA` in the registry.
         """
         prefix = b"\0" + schema_id.to_bytes(4, "big")
+        before, after = (b'{"schema":%b,"payload":' % SCHEMA.encode(), b"}") if self.has_schemas else (b"", b"")
         for n, stamp, bits, note in self._drawn():
             if self.is_avro:
                 value = prefix + _avro(n, stamp, bits, note)
             else:
-                value = (_json_head(n, stamp, bits) + note)[: RECORD_BYTES - 2].encode() + b'"}'
+                value = before + (_json_head(n, stamp, bits) + note)[: RECORD_BYTES - 2].encode() + b'"}' + after
             yield n % self.partitions, value, stamp
 
     def _drawn(self) -> Iterator[tuple[int, int, int, str]]:

@@ -47,7 +47,7 @@ def base64_column(values: Any) -> Any:
 
 
 def bytes_column(texts: Any) -> Any | None:
-    """The bytes of each text, as a binary array; null stays null. None: a text is not Base64 with all of its padding."""
+    """The bytes of each text, a binary array; null stays null. None: a text is not Base64 with all of its padding."""
     bounds, data = binary_parts(texts)
     lengths = np.diff(bounds)
     text = data[bounds[0] : bounds[-1]]
@@ -71,7 +71,7 @@ def bytes_column(texts: Any) -> Any | None:
     used[ends // 4 - 1, 1] = pads < 2
     sizes = lengths // 4 * 3
     sizes[filled] -= pads
-    offsets = np.zeros(len(lengths) + 1, np.int32)
+    offsets: Any = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
     taken: Any = found[used]
     buffers: Any = [_validity(texts), pa.py_buffer(offsets), pa.py_buffer(taken)]

@@ -53,9 +53,12 @@ def values_of(column: Any, schema: Schema) -> Any | None:
         return _bytes(column, schema)
     nulls = column.is_null() if column.null_count else None
     if schema.type is Type.STRUCT:
-        parts = [values_of(column.field(index), field.schema) for index, field in enumerate(schema.fields)]
-        if any(part is None for part in parts):
-            return None
+        parts: list[Any] = []
+        for index, field in enumerate(schema.fields):
+            part = values_of(column.field(index), field.schema)
+            if part is None:
+                return None
+            parts.append(part)
         kinds = [pa.field(f.name, part.type) for f, part in zip(schema.fields, parts, strict=True)]
         return pa.StructArray.from_arrays(parts, fields=kinds, mask=nulls)
     assert schema.value_schema is not None

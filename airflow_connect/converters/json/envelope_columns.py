@@ -92,6 +92,8 @@ class EnvelopeColumns:
 
 def _run(messages: Any, prefix: bytes) -> int:
     """How many messages from the first on have the prefix and end as an envelope does; the first one has."""
-    fits: Any = pc.and_(pc.starts_with(messages, prefix), pc.ends_with(messages, _END))
+    before: Any = prefix  # Bytes are a pattern, too.
+    after: Any = _END
+    fits: Any = pc.and_(pc.starts_with(messages, before), pc.ends_with(messages, after))
     first_other = pc.index(fits, pa.scalar(False)).as_py()
     return len(messages) if first_other < 0 else first_other

@@ -57,10 +57,38 @@ BEFORE_OTHER = prefix(OTHER, LEAST)
 
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False) | st.floats(allow_nan=False, allow_infinity=False)
 numbers = floats.map(repr) | st.sampled_from(
-    ["0", "-0", "-0.0", "1e39", "1e-46", "16777217", "16777217.0000000001", "1.401298464324817e-45", '"1"', "null", "1E2"]
+    [
+        "0",
+        "-0",
+        "-0.0",
+        "1e39",
+        "1e-46",
+        "16777217",
+        "16777217.0000000001",
+        "1.401298464324817e-45",
+        '"1"',
+        "null",
+        "1E2",
+    ]
 )
 texts = st.binary(max_size=9).map(lambda data: base64.b64encode(data).decode()) | st.sampled_from(
-    ["QR==", "QQ", "QQ=", "Q=Q=", "====", "=QQQ", "QQ==QQ==", "QQ==\\n", "Q Q==", "QUJ\\u0044", "Q-_=", "é", "AP8=", "/w==", "AA=="]
+    [
+        "QR==",
+        "QQ",
+        "QQ=",
+        "Q=Q=",
+        "====",
+        "=QQQ",
+        "QQ==QQ==",
+        "QQ==\\n",
+        "Q Q==",
+        "QUJ\\u0044",
+        "Q-_=",
+        "é",
+        "AP8=",
+        "/w==",
+        "AA==",
+    ]
 )
 quoted = texts.map(lambda text: f'"{text}"') | st.sampled_from(["null", "1", "1.5", "[]"])
 PAYLOADS = st.fixed_dictionaries(
@@ -105,7 +133,9 @@ ODD = st.sampled_from(
 )
 
 
-def one_by_one(reader: JsonConverter, messages: Sequence[bytes]) -> list[tuple[Schema | None, Any, frozenset[str]]] | None:
+def one_by_one(
+    reader: JsonConverter, messages: Sequence[bytes]
+) -> list[tuple[Schema | None, Any, frozenset[str]]] | None:
     """Schema, value and fields that were left out; None: one is an error."""
     found = []
     for message in messages:
@@ -149,20 +179,22 @@ def test_columns_are_what_is_read_record_by_record(messages: list[bytes], is_war
 
 
 SCALARS = [
-    (s.STRING, ["a", "", "é{}\"\\"]), (s.INT64, [1, -(2**63)]), (s.INT8, [-128]), (s.FLOAT64, [0.5]), (s.FLOAT32, [0.5]),
-    (s.BOOLEAN, [True, False]), (s.BYTES, [b"", b"\xff"]), (s.decimal(3), [Decimal("1.500")]), (s.date(), [20_000]),
-    (s.timestamp(), [1_700_000_000_123]), (s.array(s.STRING), [["a"], []]),
+    (s.STRING, ["a", "", "é{}\"\\"]), (s.INT64, [1, -(2**63)]), (s.INT8, [-128]), (s.FLOAT64, [0.5]),
+    (s.FLOAT32, [0.5]), (s.BOOLEAN, [True, False]), (s.BYTES, [b"", b"\xff"]), (s.decimal(3), [Decimal("1.500")]),
+    (s.date(), [20_000]), (s.timestamp(), [1_700_000_000_123]), (s.array(s.STRING), [["a"], []]),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("schema", "values"), SCALARS, ids=[f"{schema.type.value}-{n}" for n, (schema, _) in enumerate(SCALARS)])
+@pytest.mark.parametrize(
+    ("schema", "values"), SCALARS, ids=[f"{schema.type.value}-{n}" for n, (schema, _) in enumerate(SCALARS)]
+)
 def test_values_that_are_no_structs_are_columns_too(schema: Schema, values: list[Any]) -> None:
     assert check([written(schema, value) for value in values] * 2)
 
 
 PAYLOADS_OF_SCALARS = [
-    '"a"', "1", "-0", "1.5", "1e39", "1e-46", "true", "null", "{}", "[]", "", " 1 ", '1,"v":2', '1,"w":2', '1}{"v":2', '1}\n{"v":2',
-    '1},"x":{"a":1', '"QQ=="', '"QR=="', '"QQ"', "NaN", "01", "9" * 1001,
+    '"a"', "1", "-0", "1.5", "1e39", "1e-46", "true", "null", "{}", "[]", "", " 1 ", '1,"v":2', '1,"w":2', '1}{"v":2',
+    '1}\n{"v":2', '1},"x":{"a":1', '"QQ=="', '"QR=="', '"QQ"', "NaN", "01", "9" * 1001,
 ]  # fmt: skip
 
 
