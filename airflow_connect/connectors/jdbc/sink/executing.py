@@ -234,8 +234,9 @@ class ChunkExecutor:
         connection.exec_driver_sql(
             f"CREATE TEMPORARY TABLE {stage} ON COMMIT DROP AS SELECT {listed} FROM {names.table} WITH NO DATA"
         )
-        last = {row[: len(names.keys)]: row for row in rows}
-        _copy_rows(connection, stage, names.all, list(last.values()))
+        last = {row[: len(names.keys)]: row[len(names.keys) :] for row in rows}
+        # Of keys that are equal, such as 0.0 and -0.0, the row has the first one, as if it were updated by the last.
+        _copy_rows(connection, stage, names.all, [(*key, *more) for key, more in last.items()])
         inserted = connection.exec_driver_sql(
             f"INSERT INTO {names.table} ({listed}) SELECT {listed} FROM {stage} {statements.on_conflict(names)}"
         )

@@ -84,6 +84,8 @@ def look_at_numbers(reading: Reading, source: Source, column: Column, offset: in
     """
     row = reading.execute(source.bounds(column.name, reading.name)).mappings().one()
     largest, smallest = row.values()
+    if offset is None and largest is not None:
+        _note_given_again(reading, source, column)
     return Look(_has_larger(reading, source, column, offset, largest), column, _floor(smallest))
 
 
@@ -197,6 +199,19 @@ def _check_not_set_back(
             f" what is written from now on, {again}, or have the database go on after"
             f" {offset}.",
         )
+
+
+def _note_given_again(reading: Reading, source: Source, column: Column) -> None:
+    """Name a table of SQLite whose deleted rows give their numbers to new ones; for its first run, which is enough."""
+    numbers_rows = reading.name == "sqlite" and column.numbers_itself and _has_row_ids(reading, source)
+    if not numbers_rows or _next_number(reading, source, column.name) is not None:
+        return
+    reading.note(
+        f"The column {column.name} of {source.name} is not declared with AUTOINCREMENT, so SQLite gives the number of"
+        " its last row again after that row was deleted. If that happens between two runs, the new row is NOT copied,"
+        " and no run names it. Declare the column with AUTOINCREMENT, or use a mode with a timestamp, unless rows are"
+        " never deleted."
+    )
 
 
 def _has_row_ids(reading: Reading, source: Source) -> bool:

@@ -39,6 +39,17 @@ _NOW = re.compile(
     re.IGNORECASE,
 )
 _NOW_OF_SQLITE = "'now'"
+_CHOICES = re.compile(
+    r"\b(?:(coalesce|ifnull|nvl2?|greatest|least|if)\s*\(|(case|union|intersect|except)\b)", re.IGNORECASE
+)
+_KINDS = {
+    "postgresql": ("timestamp with time zone", ("timestamp without time zone", "date")),
+    "mysql": ("timestamp", ("datetime", "date")),
+}
+"""The type of points in time, and those without a zone, which a choice between both converts to it, or it to them."""
+_WITH_TIMES = """
+SELECT table_name, data_type FROM information_schema.columns WHERE data_type IN ({kinds}){schema} GROUP BY 1, 2
+"""
 _CONDITION = re.compile(r"\b(?:where|on|having)\b", re.IGNORECASE)
 _SHOWN = 3
 
@@ -74,6 +85,13 @@ def note_time_functions(reading: Reading, opaque: Collection[TableId | None]) ->
                 " of other programs, nor of db.timezone. Name the zone in the statement, with"
                 f" {'AT TIME ZONE' if reading.name == 'postgresql' else 'CONVERT_TZ'}."
             )
+        if has_zone and (found := sorted(set(choices(statement)))) and (mixed := _mixed_tables(reading, statement)):
+            reading.note(
+                f"{what} has {list_of(found, _SHOWN)}, and reads columns that hold points in time and others without a"
+                f" zone ({list_of(mixed, _SHOWN)}). Where both meet, the database takes the latter for times of the"
+                " session, whose zone is UTC here: such values, and rows that are found by them, may be hours off. Name"
+                f" the zone in the statement, with {'AT TIME ZONE' if reading.name == 'postgresql' else 'CONVERT_TZ'}."
+            )
         if reading.config.mode != names.BULK and (found := sorted(set(times_in_conditions(statement)))):
             reading.note(
                 f"{what} has the time of the run in a condition ({list_of(found, _SHOWN)}), so that rows appear and"
@@ -86,6 +104,27 @@ def _definition(reading: Reading, view: TableId) -> str:
     place = {"schema": view.schema or view.catalog, "table": view.table}
     chosen = {"table": view.table} if reading.name == "sqlite" else place
     return str(reading.connection.exec_driver_sql(_VIEWS[reading.name], chosen).scalar() or "")
+
+
+def _mixed_tables(reading: Reading, statement: str) -> list[str]:
+    """The tables with columns that hold points in time and those without a zone; [] if there are not both kinds."""
+    zoned, plain = _KINDS[reading.name]
+    kinds = ", ".join(f"'{kind}'" for kind in (zoned, *plain))
+    schema = " AND table_schema = DATABASE()" if reading.name == "mysql" else ""
+    listed = reading.connection.exec_driver_sql(_WITH_TIMES.format(kinds=kinds, schema=schema))
+    words = {word.lower() for word in re.findall(r"[^\W]+", statement)}
+    found = [(str(name), kind) for name, kind in listed if words.issuperset(re.findall(r"[^\W]+", str(name).lower()))]
+    is_mixed = {kind == zoned for _, kind in found} == {True, False}
+    return sorted({name for name, _ in found}) if is_mixed else []
+
+
+def choices(statement: str) -> Iterator[str]:
+    """What makes one value of several, of which one may have a zone and another none; nothing if it names a zone."""
+    words = without_texts(statement)
+    if _NAMES_A_ZONE.search(words):
+        return
+    for found in _CHOICES.finditer(words):
+        yield next(name.upper() for name in found.groups() if name)
 
 
 def local_functions(statement: str) -> Iterator[str]:

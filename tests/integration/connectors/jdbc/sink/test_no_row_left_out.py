@@ -126,6 +126,17 @@ def test_keys_that_a_column_takes_for_equal_are_one_row_with_the_last_value(post
     assert found == [(n,) for n in range(1, count, 2)]
 
 
+@pytest.mark.parametrize("count", [3, 150, 1000])
+def test_key_keeps_its_first_form_whatever_the_number_of_rows(postgresql_database, count):
+    """0.0 and -0.0 are one key: the second record updates the row of the first."""
+    postgresql_database.execute("CREATE TABLE orders (n float8 PRIMARY KEY, note text)")
+    values = [{"n": float(n), "note": "first"} for n in range(count)] + [{"n": -0.0, "note": "last"}]
+    schema = s.struct(("n", s.FLOAT64), ("note", s.OPTIONAL_STRING))
+    assert ColumnRun(postgresql_database, schema, **UPSERT).copy(values).report.written == count + 1
+    found = postgresql_database.rows("SELECT n::text, note FROM orders WHERE n = 0")
+    assert found == [("0", "last")]
+
+
 # --- unique indexes: MariaDB ------------------------------------------------------------------------------------------
 
 

@@ -211,6 +211,23 @@ def test_database_that_is_set_back_is_refused_with_both_readings(database: Datab
     assert runs.run().ids() == [3]
 
 
+@pytest.mark.parametrize("declared", ["INTEGER PRIMARY KEY", "INTEGER PRIMARY KEY AUTOINCREMENT", "int PRIMARY KEY"])
+def test_numbers_that_sqlite_gives_again_are_named_by_the_first_run(sqlite_database: Database, declared: str) -> None:
+    """SQLite gives the number of the last row again; later runs say nothing, because they cannot know."""
+    sqlite_database.execute(f"CREATE TABLE orders (id {declared} NOT NULL, v int)", "INSERT INTO orders VALUES (1, 1)")
+    runs = copies(sqlite_database, "incrementing", incrementing_column_name="id")
+    first = runs.run()
+    assert first.ids() == [1]
+    given_again = declared == "INTEGER PRIMARY KEY"
+    assert [note[:56] for note in first.notes if "AUTOINCREMENT" in note] == (
+        ["The column id of orders is not declared with AUTOINCREMENT"[:56]] if given_again else []
+    )
+    sqlite_database.execute("DELETE FROM orders")
+    sqlite_database.execute(f"INSERT INTO orders ({'v' if 'INTEGER' in declared else 'id'}) VALUES (2)")
+    again = runs.run()
+    assert (again.ids(), again.notes) == ([] if given_again else [2], [])
+
+
 def test_database_that_is_set_back_during_an_unfinished_load_is_refused(database: Database) -> None:
     """Ranges after those that are left would never see the new rows, whose numbers begin again."""
     kind = numbered(database)

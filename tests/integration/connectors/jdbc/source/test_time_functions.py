@@ -47,6 +47,46 @@ def test_day_of_a_point_in_time_that_is_one_of_utc_is_named(request, kind, what)
         assert len(notes_on(DAY[dialect], {}, wrong)) == 1
 
 
+@pytest.mark.parametrize("what", ["query", "view"])
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_time_without_a_zone_that_becomes_a_point_in_time_is_named(request, kind, what):
+    """Noon in New York was noon in UTC: such a row was before the offset, and missed without a word."""
+    database = request.getfixturevalue(f"{kind}_database")
+    instant, plain = ("timestamptz", "timestamp") if kind == "postgresql" else ("timestamp NULL", "datetime")
+    database.execute(
+        f"CREATE TABLE a (id int PRIMARY KEY, at {instant}, made {plain}, later {plain})",
+        f"CREATE TABLE other (id int PRIMARY KEY, made {plain})",
+        "INSERT INTO a VALUES (1, NULL, '2026-01-01 12:00:00', NULL)",
+    )
+
+    def notes_on(changed, zone, table="a"):
+        statement = f"SELECT id, {changed} AS changed FROM {table}"
+        database.execute("DROP VIEW IF EXISTS seen", f"CREATE VIEW seen AS {statement}")
+        chosen = {"table.types": "VIEW", "table.whitelist": "seen"} if what == "view" else {what: statement}
+        config = {"connection.url": database.jdbc_url, "mode": "bulk", "db.timezone": zone, **chosen}
+        run = Copies(config).run()
+        return [note for note in run.notes if "Where both meet" in note], [r.value["changed"] for r in run.records]
+
+    new_york, noon_ms = "America/New_York", 1_767_268_800_000
+    named_zone = (
+        "COALESCE(at, made AT TIME ZONE 'America/New_York')"
+        if kind == "postgresql"
+        else "COALESCE(CONVERT_TZ(at, '+00:00', '-05:00'), made)"
+    )
+    (note,), (value,) = notes_on("COALESCE(at, made)", new_york)
+    assert note.startswith("The view " if what == "view" else "The query has COALESCE, and reads columns")
+    assert "(a). Where both meet" in note
+    # What the note says: PostgreSQL makes a point in time of `made`, MariaDB a time without a zone of `at`.
+    assert value == (noon_ms if kind == "postgresql" else noon_ms + 5 * 3_600_000)
+    assert notes_on(named_zone, new_york) == ([], [noon_ms + 5 * 3_600_000])
+    for changed, zone, table in (
+        ("COALESCE(at, made)", "UTC", "a"),
+        ("made", new_york, "a"),
+        ("COALESCE(made, made)", new_york, "other"),
+    ):
+        assert notes_on(changed, zone, table)[0] == []
+
+
 @pytest.mark.parametrize("chosen", [{}, {"query": "SELECT * FROM a"}], ids=["table", "query"])
 def test_clock_of_sqlite_that_is_not_that_of_the_configured_zone_is_named(sqlite_database, chosen):
     """CURRENT_TIMESTAMP is UTC there: rows waited for hours, or those of the current second were missed."""
