@@ -122,8 +122,8 @@ def test_connection_that_dies_during_a_fetch_is_replaced(database: Database, col
 
 
 LARGE_ROWS = 900
-"""54 MB of rows of 60 kB: what one batch leaves is more than both sockets can hold (32 MB and 4 MB where Linux lets them
-grow). Otherwise a client may find all rows in its buffer after its session has ended."""
+"""54 MB of rows of 60 kB: what one batch leaves is more than both sockets can hold (32 MB and 4 MB where Linux lets
+them grow). Otherwise a client may find all rows in its buffer after its session has ended."""
 
 
 @pytest.mark.parametrize("columnar", [False, True])
