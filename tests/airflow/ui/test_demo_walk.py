@@ -19,7 +19,8 @@ from airflow_connect.cli.demo.ui import Running, running, what_to_click
 from airflow_connect.cli.terminal import Terminal
 from tests.support.chromium import chromium_browser
 
-pytestmark = [pytest.mark.integration, pytest.mark.budget(120)]  # an Airflow of its own, and its runs with Spark
+# An Airflow of its own, and its runs with Spark.
+pytestmark = [pytest.mark.integration, pytest.mark.budget(120), pytest.mark.timeout(600)]
 
 PATIENCE_MS = 150_000
 RECORDS = 100

@@ -100,7 +100,7 @@ def test_a_restore_shows_how_many_files_and_partitions_it_has_left(open_page: Op
     told = "Copied 60 records, 470 B written; 3 of 9 files of 2 partitions."
     expect(page.get_by_text("Copied 60")).to_be_visible(timeout=15_000)
     saved(page, "restore-connector")
-    expect(page.get_by_text(told)).to_be_visible(timeout=3_000)
+    expect(page.get_by_text(told)).to_be_visible()
     saved(page, "restore-connector")
     page.get_by_role("link", name="Run 2").click()
     expect(page.get_by_text(told)).to_be_visible(timeout=30_000)

@@ -131,8 +131,8 @@ def test_offsets_of_all_sources_are_decoded(over_kafka, connector_file, unique_n
 def test_lint_warns_of_small_files_unknown_keys_and_records_that_kafka_deletes(
     over_kafka, connector_file, unique_name, tmp_path, make_topic, produce, installation
 ):
-    topic = make_topic(config={"retention.ms": "60000"})
-    produce(topic, [(0, None, "old", int(time.time() * 1000) - 50_000)])
+    topic = make_topic(config={"retention.ms": "600000"})
+    produce(topic, [(0, None, "old", int(time.time() * 1000) - 500_000)])
     sink = {
         "connector_class": "LocalSinkConnector",
         "topics": topic,
@@ -145,7 +145,7 @@ def test_lint_warns_of_small_files_unknown_keys_and_records_that_kafka_deletes(
     assert linted.exit_code == 1
     warnings = [advice for advice in advices if advice["level"] == "warning"]
     assert [advice["about"] for advice in warnings] == ["flush.sise", f"{topic}-0"]
-    assert "Kafka keeps records for 1 min 00 s" in warnings[1]["found"]
+    assert "Kafka keeps records for 10 min 00 s" in warnings[1]["found"]
     wrong = over_kafka("lint", connector_file(unique_name, **{**sink, "flush_size": "x"}))
     assert (wrong.exit_code, "✗ flush.size (error)" in wrong.out) == (2, True)
 

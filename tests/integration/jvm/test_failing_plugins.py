@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -13,6 +12,7 @@ from airflow_connect.errors import ConnectError, JavaBlockedError, JavaPluginErr
 from airflow_connect.jvm import host_process
 from airflow_connect.jvm.frames import encode
 from tests.integration.jvm.hosting import configuration, drain, frame_of, group_members, is_running, replies, values
+from tests.support.processes.proc import freeze
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -228,16 +228,10 @@ def test_jvm_that_the_system_kills_is_told_with_its_signal(start_task):
         host.call("put", rows=0)
 
 
-def state_of(pid: int) -> str:
-    """R, S, T (stopped) and so on."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
 def test_jvm_that_does_not_answer_at_all_is_ended(start_task, monkeypatch):
     monkeypatch.setattr(host_process, "_DUMP_TIMEOUT_S", 0.2)
     host = start_task("Sinks$Discards")
-    os.kill(host.pid, signal.SIGSTOP)
-    wait_until(lambda: state_of(host.pid) == "T", "the stop of the process", 10)
+    freeze(host.pid)
     with pytest.raises(JavaBlockedError, match=r"within 0\.2 s, and its JVM was ended\. Its JVM did not answer either"):
         host.call("put", rows=0, timeout_s=0.2)
     assert not is_running(host.pid)

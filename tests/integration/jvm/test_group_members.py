@@ -121,7 +121,7 @@ def test_group_with_another_consumer_is_named(start_member: StartMember, kafka: 
     other = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": f"connect-{topic}"})
     try:
         other.subscribe([topic])
-        wait_until(lambda: other.poll(0.1) is None and bool(other.assignment()), "the other consumer", 15)
+        wait_until(lambda: other.poll(0.1) is None and bool(other.assignment()), "the other consumer", 60)
         with pytest.raises(JavaGroupError, match="Another consumer is a member"):
             start_member([0], everyone=[0])
     finally:

@@ -168,5 +168,5 @@ def test_jvm_ends_with_its_parent_and_leaves_no_folder(tmp_path, end):
         assert is_running(pid)
         assert len(list(tmp_path.iterdir())) == 1
         parent.communicate("\n")
-    wait_until(lambda: not is_running(pid), "the JVM ends within seconds", timeout_s=10)
+    wait_until(lambda: not is_running(pid), "the JVM ends within seconds")
     assert list(tmp_path.iterdir()) == []

@@ -63,7 +63,6 @@ def losing_commit(database: Database, lost: list[str], *, takes_effect: bool) ->
         takes_effect: whether the transaction is committed nevertheless.
     """
     identify = {"postgresql": "SELECT pg_backend_pid()", "mysql": "SELECT CONNECTION_ID()"}[database.dialect]
-    end = {"postgresql": "SELECT pg_terminate_backend({})", "mysql": "KILL {}"}[database.dialect]
 
     def before_commit(connection: Any) -> None:
         cursor = connection.connection.driver_connection.cursor()
@@ -76,7 +75,7 @@ def losing_commit(database: Database, lost: list[str], *, takes_effect: bool) ->
         if takes_effect:
             connection.connection.driver_connection.commit()
             cursor.execute("SELECT 1")  # the driver then has a transaction to commit
-        database.rows(end.format(number))
+        database.end_session(number)
 
     return before_commit
 

@@ -6,12 +6,12 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from airflow_connect.devstack.launching.process import free_ports
 from tests.support.processes.forking import ForkedProcess
 from tests.support.servers.rest import Answered, send
 from tests.support.waiting import wait_until
@@ -21,10 +21,8 @@ END_S = 60.0
 
 
 def free_port() -> int:
-    """A port of loopback that nothing listens on now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """A port of loopback that nothing listens on now, and that no outgoing connection gets meanwhile."""
+    return free_ports(1)[0]
 
 
 class ForkedWorker:

@@ -39,6 +39,22 @@ def environment_of(pid: int) -> str:
     return _read(Path(f"/proc/{pid}/environ"))
 
 
+def descriptors_in(folder: Path) -> int:
+    """Open descriptors of this process of files in a folder, deleted ones included.
+
+    How many it has altogether says nothing: clients of other tests still open and close theirs.
+    """
+    return sum(_link(entry).startswith(f"{folder}/") for entry in Path("/proc/self/fd").iterdir())
+
+
+def _link(descriptor: Path) -> str:
+    """What a descriptor leads to, or "" if it has just been closed."""
+    try:
+        return os.readlink(descriptor)
+    except FileNotFoundError:
+        return ""
+
+
 def freeze(pid: int) -> None:
     """Stop a process until SIGCONT; returns when each of its threads stands still, which SIGSTOP does not wait for."""
     os.kill(pid, signal.SIGSTOP)

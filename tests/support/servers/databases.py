@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import create_engine, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
+
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -25,6 +28,11 @@ _WAITING = {
     "mysql": "SELECT id FROM information_schema.processlist WHERE command = 'Query' AND id <> CONNECTION_ID()"
     " AND db = DATABASE() AND time_ms > {seconds} * 1000",
 }
+_OTHERS = {
+    "postgresql": "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    "mysql": "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()",
+}
+_END = {"postgresql": "SELECT pg_terminate_backend({})", "mysql": "KILL {}"}
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,22 @@ class Database:
     def has_statement_waiting_for(self, seconds: float) -> bool:
         """Whether a statement of another session of this database has been waiting for a lock for so long."""
         return bool(self.rows(_WAITING[self.dialect].format(seconds=seconds)))
+
+    def end_session(self, number: int) -> None:
+        """End a session, and return when the server knows of it no more: it answers before it has ended one."""
+        with contextlib.suppress(DBAPIError):  # It may have just ended by itself: what counts is what follows.
+            self.execute(_END[self.dialect].format(number))
+        wait_until(lambda: number not in self._other_sessions(), f"the end of session {number}")
+
+    def end_other_sessions(self) -> list[int]:
+        """End all sessions of this database, and return their numbers when they have ended."""
+        numbers = self._other_sessions()
+        for number in numbers:
+            self.end_session(number)
+        return numbers
+
+    def _other_sessions(self) -> list[int]:
+        return [int(number) for (number,) in self.rows(_OTHERS[self.dialect])]
 
 
 @lru_cache(maxsize=4)

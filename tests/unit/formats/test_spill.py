@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from airflow_connect.errors import UnavailableError, is_retriable
 from airflow_connect.formats.spill import BLOCK_BYTES, SpillArea, SpillBuffer, local_directory, shared_area
+from tests.support.processes.proc import descriptors_in
 
 
 @pytest.fixture
@@ -85,16 +86,16 @@ def test_area_closed_buffers_reuse_blocks_and_shrink_the_file(area: SpillArea) -
 
 
 def test_area_many_spilled_buffers_need_one_descriptor_and_no_name(area: SpillArea, tmp_path: Path) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    assert descriptors_in(tmp_path) == 0
     buffers = [SpillBuffer(area) for _ in range(300)]
     for number, buffer in enumerate(buffers):
         buffer.append(str(number).encode() * 100)
         buffer.spill()
-    assert len(os.listdir("/proc/self/fd")) == before + 1
+    assert descriptors_in(tmp_path) == 1
     assert list(tmp_path.iterdir()) == []
     assert [b.read_all() for b in buffers] == [str(n).encode() * 100 for n in range(300)]
     area.close()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert descriptors_in(tmp_path) == 0
 
 
 def test_area_dropped_buffer_leaves_its_blocks_to_others(area: SpillArea) -> None:

@@ -52,7 +52,7 @@ def test_group_with_another_consumer_is_refused(java_iceberg_sink: JavaIceberg, 
     other = Consumer(own)
     try:
         other.subscribe([sink.config["topics"]])
-        wait_until(lambda: other.poll(0.1) is None and bool(other.assignment()), "the other consumer", 30)
+        wait_until(lambda: other.poll(0.1) is None and bool(other.assignment()), "the other consumer", 60)
         error = sink.try_run().error
     finally:
         other.close()

@@ -71,7 +71,7 @@ def test_failing_plugin_fails_the_run_after_what_was_committed_and_leaves_no_pro
     assert report.error["code"] == code, report.error
     assert words in report.error["message"]
     assert values(connector, topic) in ([], TWENTY)
-    wait_until(lambda: not processes_with(mark), "the end of the hosts", 10)
+    wait_until(lambda: not processes_with(mark), "the end of the hosts")
 
 
 def test_error_that_a_connector_raises_in_a_thread_fails_the_run(

@@ -93,6 +93,7 @@ def test_source_with_tls_and_a_login_is_mirrored_to_a_target_without(
 # Its broker starts twice, and ends by itself in between; the run that fails waits a minute for it.
 @pytest.mark.crash
 @pytest.mark.budget(90)
+@pytest.mark.timeout(600)
 def test_full_disk_of_the_target_fails_the_run_and_the_next_one_copies_the_rest(
     upstream_kafka: KafkaBroker, unique_name: str, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.driver.stopping import StoppedError, StopRequest
 from airflow_connect.runtime.engine import spark
 from airflow_connect.runtime.engine.spark import SparkEngine
-from tests.support.processes.proc import children_of
+from tests.support.processes.proc import children_of, freeze
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_frozen_jvm_keeps_nobody_waiting_who_cancels_a_run_and_is_replaced(
         spec = sink.spec()
         running = in_background(lambda: run_connector(spec, sink.events.append, engine, stop))
         running.until(lambda: faults.held() != [], "the task is at work")
-        os.kill(engine._open.gateway.process.pid, signal.SIGSTOP)
+        freeze(engine._open.gateway.process.pid)
         stop.ask(StoppedError("It was stopped."))
         for _ in range(3):
             engine.cancel(spec.run_id)

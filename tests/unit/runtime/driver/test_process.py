@@ -20,6 +20,7 @@ from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.driver.process_tree import TOKEN_ENV, processes_of
 from airflow_connect.runtime.spec import RunSpec
 from tests.support.processes.drivers import PROJECT, fake_driver_env, is_alive
+from tests.support.processes.proc import freeze
 from tests.support.waiting import wait_until
 
 PATIENCE_S = 20.0
@@ -212,7 +213,7 @@ def test_kill_ends_a_run_inside_deaf_code(tmp_path: Path) -> None:
 
 def test_kill_ends_a_stopped_driver(tmp_path: Path) -> None:
     driver, pids = start_hanging(tmp_path)
-    os.kill(driver.pid, signal.SIGSTOP)  # cannot even handle SIGTERM
+    freeze(driver.pid)  # cannot even handle SIGTERM
     driver.kill()
     assert [pid for pid in pids if is_alive(pid)] == []
     assert driver.wait() == -signal.SIGKILL

@@ -23,6 +23,7 @@ from airflow_connect.stores.local import staging as local_staging
 from airflow_connect.stores.local.publish import LocalPublisher
 from airflow_connect.stores.local.store import LocalStore, local_path
 from airflow_connect.stores.store import FileIdentity, LeftOver, Outcome
+from tests.support.processes.proc import descriptors_in
 
 ROOT = "topics/"
 
@@ -312,13 +313,12 @@ def test_bytes_in_many_pieces_arrive_in_order(
 
 def test_a_thousand_open_files_hold_no_descriptor(store: LocalStore, tmp_path: Path) -> None:
     stager = store.stager("run-1")
-    before = len(os.listdir("/proc/self/fd"))
     files = [stager.open(identity(f"t+0+{n}.bin", f"t/f={n}")) for n in range(1000)]
     for file in files:
         file.write(b"x" * 100)
         file.spill()
         file.write(b"y")
-    assert len(os.listdir("/proc/self/fd")) <= before + 1
+    assert descriptors_in(tmp_path) <= 1
     futures = [file.close(1, 1) for file in files]
     stager.close()
 

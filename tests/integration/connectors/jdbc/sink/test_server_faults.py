@@ -21,6 +21,7 @@ from airflow_connect.errors import FencedError, UnavailableError
 from tests.devstack.mariadb import MariaDbServer
 from tests.devstack.postgresql import PostgresServer
 from tests.support.copies.jdbc_sink_tasks import SinkRun, give, put, records, stored, written
+from tests.support.processes.proc import freeze
 from tests.support.servers.databases import Database, database_on
 from tests.support.waiting import wait_until
 
@@ -226,7 +227,7 @@ def test_frozen_mariadb_is_left_after_the_socket_timeout_and_written_again_when_
         config = {"connection_attempts": "1", "max_retries": "0", **timeouts}
         task = SinkRun(database, **config).open()
         put(task, numbers(0, 150))
-        os.kill(server.pid, signal.SIGSTOP)
+        freeze(server.pid)
         try:
             with pytest.raises(UnavailableError):
                 task.complete()
@@ -243,7 +244,7 @@ def test_frozen_mariadb_is_left_after_the_socket_timeout_and_written_again_when_
 def test_frozen_postgresql_refuses_new_connections_after_the_connect_timeout() -> None:
     with PostgresServer.start() as server, database_on(server, "frozen") as database:
         database.execute(CREATE)
-        os.kill(server.pid, signal.SIGSTOP)
+        freeze(server.pid)
         try:
             with pytest.raises(UnavailableError) as caught:
                 SinkRun(database, connection_attempts="1", connection_connectTimeout="2", max_retries="0").open()

@@ -220,16 +220,15 @@ def test_snapshot_that_does_not_help_any_more_is_left_and_no_row_is_lost(
         if changed or batch < 2:
             return
         changed.append(batch)
+        if change == "TERMINATE":
+            assert postgresql_database.end_other_sessions()
+            return
         with psycopg.connect(postgresql_database.url.replace("+psycopg", ""), autocommit=True) as connection:
-            if change == "TERMINATE":
-                terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
-                connection.execute(f"{terminate} AND pid <> pg_backend_pid()")
-            else:
-                connection.execute("SET lock_timeout = '20s'")
-                # The first task holds a lock: it is the others' table that is rewritten.
-                connection.execute("SELECT pg_terminate_backend(l.pid) FROM pg_locks l WHERE relation ="
-                                   " 'orders'::regclass AND l.pid <> pg_backend_pid()")  # fmt: skip
-                connection.execute(change)
+            connection.execute("SET lock_timeout = '20s'")
+            # The first task holds a lock: it is the others' table that is rewritten.
+            connection.execute("SELECT pg_terminate_backend(l.pid) FROM pg_locks l WHERE relation ="
+                               " 'orders'::regclass AND l.pid <> pg_backend_pid()")  # fmt: skip
+            connection.execute(change)
 
     run = runs.run(tasks=TASKS, meanwhile=apply)
 
