@@ -27,6 +27,7 @@ _NOT_ABOUT_DOCUMENTS = {
     "invalid_index_name_exception": "Rename the topic by a transformation such as RegexRouter, or map it to an index.",
     "index_not_found_exception": "Create the index, or let the cluster setting action.auto_create_index allow it.",
     "invalid_alias_name_exception": "Correct the alias.",
+    "routing_missing_exception": "Remove _routing.required from the mapping: the sink sends no routing.",
 }
 _NO_WRITE_INDEX = ("no write index is defined", "op_type of create are allowed in data streams")
 _FULL_DISK = ("read-only / allow delete", "flood-stage")

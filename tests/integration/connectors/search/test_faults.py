@@ -127,6 +127,15 @@ def test_closed_and_blocked_indices_are_named(opensearch, unique_name):
     assert closed.value.code == "search.index" and "Open the index" in closed.value.suggestion
 
 
+def test_index_that_requires_a_routing_ends_the_run_although_malformed_documents_are_ignored(opensearch, unique_name):
+    """The server refuses each document with the status of a malformed one; all of them were left out."""
+    mapping = {"mappings": {"_routing": {"required": True}}}
+    assert opensearch.request("PUT", f"/{unique_name}", mapping)[0] == 200
+    with pytest.raises(SearchError, match="routing is required") as caught:
+        SearchTask(opensearch.url, unique_name, behavior_on_malformed_documents="ignore").write(rows(unique_name, 3))
+    assert caught.value.code == "search.index" and "_routing.required" in caught.value.suggestion
+
+
 def test_index_whose_metadata_is_blocked_is_not_taken_for_a_missing_one(opensearch, unique_name):
     """`index.blocks.metadata`: not set on the server of all tests, because other indices' aliases are then hidden."""
     reason = "index [x] blocked by: [FORBIDDEN/9/index metadata (api)];"

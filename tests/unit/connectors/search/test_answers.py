@@ -136,6 +136,7 @@ def test_deletion_without_a_version_that_meets_another_writer_is_sent_again():
     ("status", "kind", "reason", "code"),
     [
         (400, "index_closed_exception", "closed", "search.index"),
+        (400, "routing_missing_exception", "routing is required for [orders]/[1]", "search.index"),
         (404, "index_not_found_exception", "no such index [orders] and [action.auto_create_index] is [false]",
          "search.index"),
         (403, "cluster_block_exception", "index [orders] blocked by: [FORBIDDEN/8/index write (api)];",
