@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,10 +26,12 @@ from airflow_connect.connectors.java.iceberg_names import (
     COMMIT_INTERVAL_MS,
     COMMIT_TIMEOUT_MS,
     CONTROL,
+    EVOLVES,
     ICEBERG_SINK,
     check_group,
     control_topic,
     interval_s,
+    tables_of_each_record,
     with_defaults,
 )
 from airflow_connect.connectors.java.keys import IDEMPOTENT, PLUGIN, JavaSinkKeys
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
     from airflow_connect.api.sink_state import CopiedRun, PlannedRun
     from airflow_connect.connectors.java.iceberg_runs import ControlRun
     from airflow_connect.jvm.host import PluginHost
+
+log = logging.getLogger(__name__)
 
 VERSION = 1
 CLASS = "java_class"
@@ -80,8 +85,13 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
             notes.append(
                 f"{name} commits every {interval_s(config):g} s ({COMMIT_INTERVAL_MS}), and a run waits for its last"
                 " commit. Records without a value, and records that go to no table, are dropped by the plugin: they"
-                " count as copied."
+                " count as copied, and the report says how many there were."
             )
+            if config.get(EVOLVES, "").strip().lower() != "true":
+                notes.append(
+                    f"{name} drops fields for which a table has no column, and nobody counts them, because"
+                    f" {EVOLVES} is not true."
+                )
         return tuple(notes)
 
     def check_config(self, config: Mapping[str, str]) -> None:
@@ -157,7 +167,10 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
             return StateAfter({key: value for key, value in own.items() if key != STARTS})
         ends = {str(part.range.topic_partition): part.commit_offset for part in run.reports}
         found = self._control.kept({**own.get("offsets", {}), **ends})
-        return StateAfter({**found, "version": VERSION, CLASS: self.plugin.class_name}, notes=self._said)
+        counted = self._control.counted(run.reports, tables_of_each_record(self.config))
+        for note in counted:
+            log.warning("%s: %s", self.plugin.class_name, note)
+        return StateAfter({**found, "version": VERSION, CLASS: self.plugin.class_name}, notes=(*self._said, *counted))
 
     def _own(self, kept: Mapping[str, Any]) -> Mapping[str, Any]:
         """The document, or {} if another connector has written it that had the same name."""
