@@ -6,6 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -119,8 +120,9 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
         partitions = sorted({r.topic_partition for r in run.ranges})
         for_tasks: dict[str, Any] = {PARTITIONS: [list(tp) for tp in partitions]}
         kept = self._beginning(run)
+        moved = self._move_group_back(run)
         if not self._is_iceberg(self.config):
-            return PlannedState(for_tasks, kept, leaves_nothing=True)
+            return PlannedState(for_tasks, kept, leaves_nothing=True, notes=moved)
         from airflow_connect.connectors.java.iceberg import ControlTopic
         from airflow_connect.connectors.java.iceberg_runs import ControlRun
 
@@ -128,7 +130,37 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
         own = replace(run, kept=self._own(run.kept))
         self._control = ControlRun.planned(ControlTopic(group.client, control_topic(self.config), group.name), own)
         for_tasks[CONTROL] = self._control.for_tasks()
-        return PlannedState(for_tasks, kept, leaves_nothing=True, notes=tuple(self._control.notes))
+        return PlannedState(for_tasks, kept, leaves_nothing=True, notes=(*moved, *self._control.notes))
+
+    def _move_group_back(self, run: PlannedRun) -> tuple[str, ...]:
+        """Let the group begin where the run does; returns a sentence for each partition that had another offset.
+
+        Tasks pass nothing to the plugin that the group has as written. If the run begins before the group's offset, for
+        example because of `offsets.out.of.range`, these records would be left out. Only what a task has committed whose
+        run has ended without a commit stays (`unjudged`).
+
+        Raises:
+            NotStoppedError: the group has a member.
+        """
+        if not run.ranges:
+            return ()
+        from airflow_connect.kafka.admin.consumer_group import alter_offsets, read_committed_offsets
+        from airflow_connect.kafka.clients.short_lived import admin_client
+
+        group, unjudged = self.context.group, self.unjudged(run.kept)
+        starts = {r.topic_partition: r.start for r in run.ranges}
+        with closing(admin_client(group.client)) as admin:
+            found = read_committed_offsets(admin, group.name, sorted(starts))
+            back = {
+                tp: start
+                for tp, start in starts.items()
+                if start < found.get(tp, start) and (unjudged.get(tp) != start or tp.topic in run.gone)
+            }
+            alter_offsets(admin, group.name, back)
+        return tuple(
+            f"The offset of the group {group.name} was set from {tp}@{found[tp]} back to {start}, where the run begins."
+            for tp, start in sorted(back.items())
+        )
 
     def _beginning(self, run: PlannedRun) -> Mapping[str, Any] | None:
         """The document with where this run begins: its tasks may move offsets behind records that have failed."""
