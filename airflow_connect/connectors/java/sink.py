@@ -88,6 +88,10 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
                 " commit. Records without a value, and records that go to no table, are dropped by the plugin: they"
                 " count as copied, and the report says how many there were."
             )
+            notes.append(
+                f"{name} makes numbers fit their columns, and nobody counts them: 2.75 becomes 2 in a column of whole"
+                " numbers."
+            )
             if config.get(EVOLVES, "").strip().lower() != "true":
                 notes.append(
                     f"{name} drops fields for which a table has no column, and nobody counts them, because"

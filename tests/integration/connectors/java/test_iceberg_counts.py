@@ -39,3 +39,17 @@ def test_records_that_the_plugin_leaves_out_are_counted(java_iceberg_sink: JavaI
     (said,) = counted(sink.run(**routed, **{"iceberg_tables_auto-create-enabled": "false"}))
     assert said.startswith("2 records of the 3 that the plugin got are in no table: its files have 1 row.")
     assert sink.numbers() == Counter([*range(8), 10])
+
+
+def test_report_says_that_the_plugin_changes_numbers_and_drops_fields(
+    java_iceberg_sink: JavaIceberg, produce: TopicProducer
+) -> None:
+    """What nobody can count is told beforehand; if the plugin should stop doing it, the notes are wrong."""
+    sink = java_iceberg_sink
+    produce(sink.config["topics"], [row(n=1)])
+    sink.run()
+    produce(sink.config["topics"], [row(n=2.75, more="x")])
+    report = sink.run()
+    assert sink.catalog.load_table(sink.table_name).scan().to_arrow().sort_by("n").to_pylist() == [{"n": 1}, {"n": 2}]
+    assert [note for note in report.notes if "2.75 becomes 2" in note]
+    assert [note for note in report.notes if "drops fields for which a table has no column" in note]
