@@ -26,6 +26,8 @@ GROUP = "airflow.java.task.group"
 """In the configuration of a task, as JSON: the group's name, and settings of clients. They may be secret."""
 PARTITIONS = "partitions"
 """In the document for tasks: every partition of the run, as pairs of topic and number."""
+WRITTEN_BEFORE = "written_before"
+"""In the details of a partition: the offset up to which another attempt or run had written it."""
 JOIN_TIMEOUT_S = 120.0
 """How long a task waits for the other tasks of its run."""
 _PAUSE_S = 0.25

@@ -15,6 +15,8 @@ ICEBERG_SINK = "org.apache.iceberg.connect.IcebergSinkConnector"
 CONTROL_TOPIC = "iceberg.control.topic"
 COMMIT_INTERVAL_MS, COMMIT_TIMEOUT_MS = "iceberg.control.commit.interval-ms", "iceberg.control.commit.timeout-ms"
 CONNECT_GROUP = "iceberg.connect.group-id"
+TABLES, ROUTE_FIELD, DYNAMIC = "iceberg.tables", "iceberg.tables.route-field", "iceberg.tables.dynamic-enabled"
+EVOLVES = "iceberg.tables.evolve-schema-enabled"
 KAFKA = "iceberg.kafka."
 BOOTSTRAP = f"{KAFKA}bootstrap.servers"
 DEFAULT_CONTROL_TOPIC = "control-iceberg"
@@ -70,6 +72,18 @@ def with_defaults(config: Mapping[str, str], group: SinkGroup) -> dict[str, str]
     if group.name != f"connect-{config['name']}":
         added[CONNECT_GROUP] = group.name
     return {**added, **config}
+
+
+def tables_of_each_record(config: Mapping[str, str]) -> int | None:
+    """How many tables a record goes to that the plugin does not leave out; None: that depends on the record.
+
+    Source: `SinkWriter` of IcebergSinkConnector 1.11.0. It routes by a field to the one table that is named there, or
+    to each table whose pattern fits. Without a field, a record goes to all tables.
+    """
+    if config.get(DYNAMIC, "").strip().lower() == "true":
+        return 1
+    tables = sum(bool(name.strip()) for name in config.get(TABLES, "").split(","))
+    return tables if ROUTE_FIELD not in config or tables == 1 else None
 
 
 def check_group(config: Mapping[str, str], group: str) -> None:

@@ -10,14 +10,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import OffsetRange
+from airflow_connect.connectors.java.group import WRITTEN_BEFORE
 from airflow_connect.connectors.java.iceberg import Announced, ControlTopic, Placed
 from airflow_connect.connectors.java.iceberg_names import CONTROL_TOPIC
-from airflow_connect.counting import names, plural
+from airflow_connect.counting import agreeing, names, plural
 from airflow_connect.errors import TaskFailedError
 from airflow_connect.kafka.admin import consumer_group
 
 if TYPE_CHECKING:
     from airflow_connect.api.sink_state import PlannedRun
+    from airflow_connect.documents.run import PartitionReport
 
 _REPLAY = "To copy their records again, set the offsets of the connector back (airflow-connect offsets set)."
 
@@ -32,6 +34,7 @@ class ControlRun:
         starts: the ends of the topic then.
         opened: what an earlier run has announced, and no coordinator has read.
         notes: sentences for the report.
+        rows: how many records the files of this run have, once `verify` has found all of them in tables.
     """
 
     control: ControlTopic
@@ -39,6 +42,7 @@ class ControlRun:
     starts: dict[int, int] = field(default_factory=dict)
     opened: Announced = field(default_factory=Announced)
     notes: list[str] = field(default_factory=list)
+    rows: int = 0
 
     @classmethod
     def planned(cls, control: ControlTopic, run: PlannedRun) -> ControlRun:
@@ -63,8 +67,8 @@ class ControlRun:
         found.opened = Announced.of(control, found.before)
         if found.opened.written and run.ranges:
             found.notes.append(
-                f"A run that was ended has left {_amount(found.opened.written)} that were in no table yet. This run"
-                " commits them, too."
+                f"A run that was ended has left {_amount(found.opened.written)} that the coordinator had not confirmed."
+                " This run has it commit those that are in no table yet."
             )
         return found
 
@@ -108,6 +112,9 @@ class ControlRun:
                 code="java.left_out",
                 suggestion=f"The files exist, but are in no table. {_REPLAY}",
             )
+        self.rows = sum(
+            placed.event.records for placed in found.written if placed.offset >= self.starts.get(placed.partition, 0)
+        )
         earlier = [placed for placed in left_out if placed.offset < self.starts.get(placed.partition, 0)]
         if not earlier:
             return ()
@@ -118,9 +125,46 @@ class ControlRun:
         )
         return (said,)
 
+    def counted(self, reports: Sequence[PartitionReport], tables: int | None) -> tuple[str, ...]:
+        """Whether the files of this run, after `verify`, have all records that the plugin got; sentences if not.
+
+        Args:
+            reports: of the run's partitions.
+            tables: how many tables a record goes to (`tables_of_each_record`).
+        """
+        before = [part.range.topic_partition for part in reports if WRITTEN_BEFORE in part.details]
+        if before:
+            said = (
+                f"How many records the plugin has left out was not counted: of {names(sorted(set(before)))}, some were"
+                " written before this run or by another attempt of a task."
+            )
+            return (said,)
+        got, each = sum(part.written for part in reports), tables or 1
+        missing, rows = got * each - self.rows, f"{plural(self.rows, 'row')}{_in_tables(each)}"
+        if missing > 0:
+            number = -(-missing // each)
+            what = f"{'' if tables else 'At least '}{plural(number, 'record')}"
+            said = (
+                f"{what} of the {got:,} that the plugin got {agreeing(number, 'are')} in no table: its files have"
+                f" {rows}. It leaves out records without a value, and records that its routing gives to no table"
+                " or to one that does not exist, and counts them as written."
+            )
+            return (said,)
+        if missing < 0 and tables:
+            said = (
+                f"The files of the plugin have {rows}, but it got only {plural(got, 'record')}: look for rows that are"
+                " in a table twice."
+            )
+            return (said,)
+        return ()
+
     def finished(self) -> tuple[str, ...]:
         """A sentence about what a run has left that was ended, once the coordinator has read of it."""
-        return (f"A run that was ended had left {_amount(self.opened.written)} that were in no table yet.",)
+        said = (
+            f"A run that was ended had left {_amount(self.opened.written)} that the coordinator had not confirmed. It"
+            " has committed those that were in no table."
+        )
+        return (said,)
 
     # --- where the coordinator begins -----------------------------------------------------------------------------
 
@@ -196,6 +240,10 @@ class ControlRun:
 def _amount(written: Sequence[Placed]) -> str:
     files, records = sum(one.event.files for one in written), sum(one.event.records for one in written)
     return f"{plural(files, 'file')} with {plural(records, 'record')}"
+
+
+def _in_tables(count: int) -> str:
+    return f" in {count} tables" if count > 1 else ""
 
 
 def _tables(written: Sequence[Placed]) -> str:

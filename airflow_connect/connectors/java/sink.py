@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +27,12 @@ from airflow_connect.connectors.java.iceberg_names import (
     COMMIT_INTERVAL_MS,
     COMMIT_TIMEOUT_MS,
     CONTROL,
+    EVOLVES,
     ICEBERG_SINK,
     check_group,
     control_topic,
     interval_s,
+    tables_of_each_record,
     with_defaults,
 )
 from airflow_connect.connectors.java.keys import IDEMPOTENT, PLUGIN, JavaSinkKeys
@@ -38,6 +42,8 @@ if TYPE_CHECKING:
     from airflow_connect.api.sink_state import CopiedRun, PlannedRun
     from airflow_connect.connectors.java.iceberg_runs import ControlRun
     from airflow_connect.jvm.host import PluginHost
+
+log = logging.getLogger(__name__)
 
 VERSION = 1
 CLASS = "java_class"
@@ -80,8 +86,17 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
             notes.append(
                 f"{name} commits every {interval_s(config):g} s ({COMMIT_INTERVAL_MS}), and a run waits for its last"
                 " commit. Records without a value, and records that go to no table, are dropped by the plugin: they"
-                " count as copied."
+                " count as copied, and the report says how many there were."
             )
+            notes.append(
+                f"{name} makes numbers fit their columns, and nobody counts them: 2.75 becomes 2 in a column of whole"
+                " numbers."
+            )
+            if config.get(EVOLVES, "").strip().lower() != "true":
+                notes.append(
+                    f"{name} drops fields for which a table has no column, and nobody counts them, because"
+                    f" {EVOLVES} is not true."
+                )
         return tuple(notes)
 
     def check_config(self, config: Mapping[str, str]) -> None:
@@ -109,8 +124,9 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
         partitions = sorted({r.topic_partition for r in run.ranges})
         for_tasks: dict[str, Any] = {PARTITIONS: [list(tp) for tp in partitions]}
         kept = self._beginning(run)
+        moved = self._move_group_back(run)
         if not self._is_iceberg(self.config):
-            return PlannedState(for_tasks, kept, leaves_nothing=True)
+            return PlannedState(for_tasks, kept, leaves_nothing=True, notes=moved)
         from airflow_connect.connectors.java.iceberg import ControlTopic
         from airflow_connect.connectors.java.iceberg_runs import ControlRun
 
@@ -118,7 +134,37 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
         own = replace(run, kept=self._own(run.kept))
         self._control = ControlRun.planned(ControlTopic(group.client, control_topic(self.config), group.name), own)
         for_tasks[CONTROL] = self._control.for_tasks()
-        return PlannedState(for_tasks, kept, leaves_nothing=True, notes=tuple(self._control.notes))
+        return PlannedState(for_tasks, kept, leaves_nothing=True, notes=(*moved, *self._control.notes))
+
+    def _move_group_back(self, run: PlannedRun) -> tuple[str, ...]:
+        """Let the group begin where the run does; returns a sentence for each partition that had another offset.
+
+        Tasks pass nothing to the plugin that the group has as written. If the run begins before the group's offset, for
+        example because of `offsets.out.of.range`, these records would be left out. Only what a task has committed whose
+        run has ended without a commit stays (`unjudged`).
+
+        Raises:
+            NotStoppedError: the group has a member.
+        """
+        if not run.ranges:
+            return ()
+        from airflow_connect.kafka.admin.consumer_group import alter_offsets, read_committed_offsets
+        from airflow_connect.kafka.clients.short_lived import admin_client
+
+        group, unjudged = self.context.group, self.unjudged(run.kept)
+        starts = {r.topic_partition: r.start for r in run.ranges}
+        with closing(admin_client(group.client)) as admin:
+            found = read_committed_offsets(admin, group.name, sorted(starts))
+            back = {
+                tp: start
+                for tp, start in starts.items()
+                if start < found.get(tp, start) and (unjudged.get(tp) != start or tp.topic in run.gone)
+            }
+            alter_offsets(admin, group.name, back)
+        return tuple(
+            f"The offset of the group {group.name} was set from {tp}@{found[tp]} back to {start}, where the run begins."
+            for tp, start in sorted(back.items())
+        )
 
     def _beginning(self, run: PlannedRun) -> Mapping[str, Any] | None:
         """The document with where this run begins: its tasks may move offsets behind records that have failed."""
@@ -157,7 +203,10 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
             return StateAfter({key: value for key, value in own.items() if key != STARTS})
         ends = {str(part.range.topic_partition): part.commit_offset for part in run.reports}
         found = self._control.kept({**own.get("offsets", {}), **ends})
-        return StateAfter({**found, "version": VERSION, CLASS: self.plugin.class_name}, notes=self._said)
+        counted = self._control.counted(run.reports, tables_of_each_record(self.config))
+        for note in counted:
+            log.warning("%s: %s", self.plugin.class_name, note)
+        return StateAfter({**found, "version": VERSION, CLASS: self.plugin.class_name}, notes=(*self._said, *counted))
 
     def _own(self, kept: Mapping[str, Any]) -> Mapping[str, Any]:
         """The document, or {} if another connector has written it that had the same name."""

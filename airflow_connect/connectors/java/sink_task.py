@@ -17,6 +17,7 @@ from airflow_connect.connectors.java.group import (
     GROUP,
     JOIN_TIMEOUT_S,
     PARTITIONS,
+    WRITTEN_BEFORE,
     CommittedOffsets,
     Membership,
     Written,
@@ -265,6 +266,10 @@ class JavaSinkTask(SinkTask):
                 raise self._not_confirmed(waiting[0], confirmed)
             time.sleep(_FLUSH_PAUSE_S)
             self._put(rows=0)
+
+    def details(self, partition: TopicPartition) -> Mapping[str, Any]:
+        """See `SinkTask`: up to where the partition was written before this task, if it was."""
+        return {WRITTEN_BEFORE: self._known[partition]} if partition in self._known else {}
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
         """Stop the Java task and end its host.

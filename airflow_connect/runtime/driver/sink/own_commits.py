@@ -53,7 +53,8 @@ def with_unjudged(config: SinkConfiguration, log: LogState, state: ConnectorStat
     """The log, with offsets set back to where a run began that has ended without a commit, if errors are tolerated.
 
     The tasks of that run may have moved offsets behind records that failed: what it knew of them ended with it. So they
-    are read and converted again. Tasks pass nothing to their target again that the group has as written.
+    are read and converted again. Tasks pass nothing to their target again that the group has as written. An offset
+    beyond the end of the log is none that a task has committed there: it stays, and the plan refuses it.
 
     Args:
         config: of the run.
@@ -66,6 +67,7 @@ def with_unjudged(config: SinkConfiguration, log: LogState, state: ConnectorStat
     back = {
         tp: start
         for tp, start in starts.items()
-        if tp in log.earliest and log.earliest[tp] <= start < log.committed.get(tp, start)
+        if tp in log.earliest
+        and log.earliest[tp] <= start < log.committed.get(tp, start) <= max(log.end[tp], log.high.get(tp, 0))
     }
     return replace(log, committed={**log.committed, **back})

@@ -12,6 +12,7 @@ from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.sink_roles import SinkGroup
 from airflow_connect.api.sink_state import PlannedRun
 from airflow_connect.connectors.java import iceberg_runs
+from airflow_connect.connectors.java.group import WRITTEN_BEFORE
 from airflow_connect.connectors.java.iceberg import Announced, ControlTopic, Placed, TaskOfControlTopic
 from airflow_connect.connectors.java.iceberg_events import (
     COMMIT_COMPLETE,
@@ -21,8 +22,15 @@ from airflow_connect.connectors.java.iceberg_events import (
     ControlEvent,
     Table,
 )
-from airflow_connect.connectors.java.iceberg_names import check_group, interval_s, timeout_s, with_defaults
+from airflow_connect.connectors.java.iceberg_names import (
+    check_group,
+    interval_s,
+    tables_of_each_record,
+    timeout_s,
+    with_defaults,
+)
 from airflow_connect.connectors.java.iceberg_runs import ControlRun
+from airflow_connect.documents.run import PartitionReport
 from airflow_connect.errors import ConfigError, TaskFailedError
 
 GROUP = "connect-x"
@@ -218,3 +226,51 @@ def test_times_that_are_no_numbers_are_named(read: Any, key: str) -> None:
     assert (read({}), read({key: "1500"})) == (30.0, 1.5)
     with pytest.raises(ConfigError, match=f"{key}=5 min is no number of milliseconds"):
         read({key: "5 min"})
+
+
+def counted(count: int, tables: int | None, **details: Any) -> tuple[str, ...]:
+    """What a run says that has passed so many records to the plugin, and has found files with 15."""
+    topic = control(written(A, 7), position=1)
+    run = ControlRun.planned(topic, RUN)
+    topic.log += [written(A), written(B, 2), to_table(A), to_table(B), DONE]
+    topic.position = len(topic.log)
+    run.verify()
+    part = PartitionReport(OffsetRange("t", 0, 10, 20), 20, 20, count, count, details=details)
+    return run.counted([part], tables)
+
+
+def test_records_that_are_in_no_file_are_counted() -> None:
+    assert counted(15, 1) == ()
+    (said,) = counted(16, 1)
+    assert said.startswith("1 record of the 16 that the plugin got is in no table: its files have 15 rows. It leaves")
+    (said,) = counted(9, 2)
+    assert said.startswith(
+        "2 records of the 9 that the plugin got are in no table: its files have 15 rows in 2 tables."
+    )
+    (said,) = counted(20, None)
+    assert said.startswith("At least 5 records of the 20 that the plugin got are in no table")
+    assert counted(10, None) == (), "a record may go to several tables"
+
+
+def test_more_rows_than_records_are_told() -> None:
+    (said,) = counted(14, 1)
+    assert said.startswith("The files of the plugin have 15 rows, but it got only 14 records")
+
+
+def test_records_are_not_counted_if_some_were_written_before() -> None:
+    (said,) = counted(3, 1, **{WRITTEN_BEFORE: 15})
+    assert "was not counted: of t-0, some were written before" in said
+
+
+@pytest.mark.parametrize(
+    ("config", "tables"),
+    [
+        ({"iceberg.tables": "lake.a"}, 1),
+        ({"iceberg.tables": "lake.a, lake.b"}, 2),
+        ({"iceberg.tables": "lake.a", "iceberg.tables.route-field": "to"}, 1),
+        ({"iceberg.tables": "lake.a,lake.b", "iceberg.tables.route-field": "to"}, None),
+        ({"iceberg.tables.dynamic-enabled": "true", "iceberg.tables.route-field": "to"}, 1),
+    ],
+)
+def test_number_of_tables_that_a_record_goes_to(config: dict[str, str], tables: int | None) -> None:
+    assert tables_of_each_record(config) == tables

@@ -15,7 +15,7 @@ from airflow_connect.planning.planner import LogState
 from airflow_connect.runtime.driver.sink import own_commits
 from airflow_connect.runtime.driver.sink.own_commits import moved_by_tasks, with_unjudged
 
-A, B, C = (TopicPartition("t", number) for number in range(3))
+A, B, C, D = (TopicPartition("t", number) for number in range(4))
 
 
 def test_only_offsets_within_the_plan_are_those_of_tasks() -> None:
@@ -26,16 +26,16 @@ def test_only_offsets_within_the_plan_are_those_of_tasks() -> None:
 
 @pytest.mark.parametrize(("commits", "tolerates"), [(True, True), (False, True), (True, False)])
 def test_records_of_a_run_without_an_end_are_read_again_if_errors_are_tolerated(commits: bool, tolerates: bool) -> None:
-    log = LogState({"t": "id"}, {A: 0, B: 8, C: 0}, {A: 20, B: 20, C: 20}, {A: 12, B: 12, C: 3})
+    log = LogState({"t": "id"}, {A: 0, B: 8, C: 0, D: 0}, dict.fromkeys((A, B, C, D), 20), {A: 12, B: 12, C: 3, D: 21})
     config: Any = SimpleNamespace(
         commits_offsets=commits,
         resolved=SimpleNamespace(connector=SimpleNamespace(errors=SimpleNamespace(tolerate=tolerates))),
         sink=SimpleNamespace(unjudged=lambda kept: kept["starts"]),
     )
-    # B no longer holds the records, and C was set back by somebody.
-    state = ConnectorState("c", "run", CLOSED, 1, kept={"starts": {A: 5, B: 5, C: 5}})
+    # B no longer holds the records, C was set back by somebody, and no task has committed what D has.
+    state = ConnectorState("c", "run", CLOSED, 1, kept={"starts": dict.fromkeys((A, B, C, D), 5)})
     found = with_unjudged(config, log, state).committed
-    assert found == ({A: 5, B: 12, C: 3} if commits and tolerates else log.committed)
+    assert found == ({A: 5, B: 12, C: 3, D: 21} if commits and tolerates else log.committed)
     assert with_unjudged(config, log, None) is log
 
 
