@@ -89,12 +89,12 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
                 " count as copied, and the report says how many there were."
             )
             notes.append(
-                f"{name} makes numbers fit their columns, and nobody counts them: 2.75 becomes 2 in a column of whole"
+                f"{name} makes numbers fit their columns, and they are not counted: 2.75 becomes 2 in a column of whole"
                 " numbers."
             )
             if config.get(EVOLVES, "").strip().lower() != "true":
                 notes.append(
-                    f"{name} drops fields for which a table has no column, and nobody counts them, because"
+                    f"{name} drops fields for which a table has no column, and they are not counted, because"
                     f" {EVOLVES} is not true."
                 )
         return tuple(notes)
