@@ -55,7 +55,7 @@ def _seconds(config: Mapping[str, str], key: str, default_ms: int) -> float:
     given = config.get(key, "").strip()
     if given and not given.isdecimal():
         raise ConfigError(
-            f"{key}={given} is no number of milliseconds.",
+            f"{key}={given} is not a number of milliseconds.",
             suggestion="Set it to a whole number, such as 30000.",
             config_path=key,
         )

@@ -224,7 +224,7 @@ def test_within_a_partition_no_clock_decides_what_was_committed() -> None:
 )
 def test_times_that_are_no_numbers_are_named(read: Any, key: str) -> None:
     assert (read({}), read({key: "1500"})) == (30.0, 1.5)
-    with pytest.raises(ConfigError, match=f"{key}=5 min is no number of milliseconds"):
+    with pytest.raises(ConfigError, match=f"{key}=5 min is not a number of milliseconds"):
         read({key: "5 min"})
 
 
