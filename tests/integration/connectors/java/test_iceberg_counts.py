@@ -44,7 +44,7 @@ def test_records_that_the_plugin_leaves_out_are_counted(java_iceberg_sink: JavaI
 def test_report_says_that_the_plugin_changes_numbers_and_drops_fields(
     java_iceberg_sink: JavaIceberg, produce: TopicProducer
 ) -> None:
-    """What is not counted is told beforehand; if the plugin should stop doing it, the notes are wrong."""
+    """These changes are not counted, so the notes name them. If a later plugin makes none, the notes must go."""
     sink = java_iceberg_sink
     produce(sink.config["topics"], [row(n=1)])
     sink.run()
