@@ -163,6 +163,9 @@ class FencedError(ConnectError):
     """A newer run of the same connector has taken over, or its offsets were changed. It commits nothing more."""
 
     code = "run.fenced"
+    advice = (
+        "Nothing to do: the newer run, or the next one, does the work. Make sure that only one DAG runs this connector."
+    )
 
 
 class NotStoppedError(ConnectError):

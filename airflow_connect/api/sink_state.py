@@ -62,12 +62,15 @@ class PlannedState:
         kept: what replaces `PlannedRun.kept`, for example without topics that are gone; None: nothing has changed.
         leaves_nothing: whether the run must leave no record to the next one, whatever `flush.on.end` says.
         notes: sentences for the report.
+        group_offsets: what the run commits to the consumer group before its tasks start, for a plugin that reads them
+            there. Unlike an offset that the connector would set itself, Kafka refuses them if a newer run has begun.
     """
 
     for_tasks: Mapping[str, Any] = field(default_factory=dict)
     kept: Mapping[str, Any] | None = None
     leaves_nothing: bool = False
     notes: Sequence[str] = ()
+    group_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

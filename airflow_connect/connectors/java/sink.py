@@ -124,9 +124,9 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
         partitions = sorted({r.topic_partition for r in run.ranges})
         for_tasks: dict[str, Any] = {PARTITIONS: [list(tp) for tp in partitions]}
         kept = self._beginning(run)
-        moved = self._move_group_back(run)
+        back, moved = self._group_set_back(run)
         if not self._is_iceberg(self.config):
-            return PlannedState(for_tasks, kept, leaves_nothing=True, notes=moved)
+            return PlannedState(for_tasks, kept, leaves_nothing=True, notes=moved, group_offsets=back)
         from airflow_connect.connectors.java.iceberg import ControlTopic
         from airflow_connect.connectors.java.iceberg_runs import ControlRun
 
@@ -134,21 +134,19 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
         own = replace(run, kept=self._own(run.kept))
         self._control = ControlRun.planned(ControlTopic(group.client, control_topic(self.config), group.name), own)
         for_tasks[CONTROL] = self._control.for_tasks()
-        return PlannedState(for_tasks, kept, leaves_nothing=True, notes=(*moved, *self._control.notes))
+        notes = (*moved, *self._control.notes)
+        return PlannedState(for_tasks, kept, leaves_nothing=True, notes=notes, group_offsets=back)
 
-    def _move_group_back(self, run: PlannedRun) -> tuple[str, ...]:
-        """Let the group begin where the run does; returns a sentence for each partition that had another offset.
+    def _group_set_back(self, run: PlannedRun) -> tuple[Mapping[TopicPartition, int], tuple[str, ...]]:
+        """Let the group begin where the run does: offsets to commit, and a sentence about each.
 
         Tasks pass nothing to the plugin that the group has as written. If the run begins before the group's offset, for
         example because of `offsets.out.of.range`, these records would be left out. Only what a task has committed whose
         run has ended without a commit stays (`unjudged`).
-
-        Raises:
-            NotStoppedError: the group has a member.
         """
         if not run.ranges:
-            return ()
-        from airflow_connect.kafka.admin.consumer_group import alter_offsets, read_committed_offsets
+            return {}, ()
+        from airflow_connect.kafka.admin.consumer_group import read_committed_offsets
         from airflow_connect.kafka.clients.short_lived import admin_client
 
         group, unjudged = self.context.group, self.unjudged(run.kept)
@@ -160,8 +158,7 @@ class JavaSinkConnector(JavaConnector, SinkConnector):
                 for tp, start in starts.items()
                 if start < found.get(tp, start) and (unjudged.get(tp) != start or tp.topic in run.gone)
             }
-            alter_offsets(admin, group.name, back)
-        return tuple(
+        return back, tuple(
             f"The offset of the group {group.name} was set from {tp}@{found[tp]} back to {start}, where the run begins."
             for tp, start in sorted(back.items())
         )

@@ -399,8 +399,7 @@ def translate(error: BaseException | KafkaError, doing: str) -> ConnectError:
         return FencedError(
             f"A newer run of the same connector has taken over, or its offsets were changed; this run was stopped while"
             f" {doing} ({inner.name()}).",
-            suggestion="Nothing to do: the newer run, or the next one, does the work. Make sure that only one DAG runs"
-            " this connector.",
+            suggestion=FencedError.advice,
         )
     if code in _AUTHENTICATION:
         return _refused(doing, text)

@@ -61,6 +61,16 @@ def _explain(number: int | None) -> tuple[str, str, str]:
     return "", "", ""
 
 
+def staged_file_gone(path: str, operation: str) -> UnavailableError:
+    """The error for a temporary file that disappears before this run has published it; `operation`: past tense."""
+    return UnavailableError(
+        f"The temporary file {path} disappeared before it was {operation}.",
+        code="local.staged_file_gone",
+        suggestion="Make sure that nothing deletes files below +tmp during runs. No offset was moved; the next run"
+        " copies it again.",
+    )
+
+
 def not_shared(path: str, staged_on: str) -> AccessError:
     """The error if executors stage files in a directory that the driver does not see."""
     return AccessError(

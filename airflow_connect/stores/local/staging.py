@@ -13,9 +13,9 @@ from concurrent.futures import Future
 from typing import Any
 
 from airflow_connect.api.staging import StagedFile
-from airflow_connect.errors import ConnectError, DataError, UnavailableError
+from airflow_connect.errors import ConnectError, DataError
 from airflow_connect.stores.local.directories import RACES, discard, make_directories, refusals
-from airflow_connect.stores.local.errors import host, not_found_here
+from airflow_connect.stores.local.errors import host, not_found_here, staged_file_gone
 from airflow_connect.stores.staged_names import staged_path
 from airflow_connect.stores.staging import StagingThreads, check_size
 from airflow_connect.stores.store import FileIdentity
@@ -93,7 +93,10 @@ class LocalStagingFile:
         """
         path = self._stager.absolute(self._path)
         with refusals("sync", path):
-            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                descriptor = os.open(path, os.O_RDONLY)
+            except FileNotFoundError:
+                raise staged_file_gone(path, "synced to disk") from None
             try:
                 os.fsync(descriptor)
                 facts = os.fstat(descriptor)
@@ -140,12 +143,7 @@ class LocalStagingFile:
         try:
             return os.open(path, os.O_WRONLY | os.O_APPEND)
         except FileNotFoundError:
-            raise UnavailableError(
-                f"The temporary file {path} disappeared while it was written.",
-                code="local.staged_file_gone",
-                suggestion="Make sure that nothing deletes files below +tmp during runs. No offset was moved; the next"
-                " run copies it again.",
-            ) from None
+            raise staged_file_gone(path, "complete") from None
 
     def _check_open(self) -> None:
         if self._is_closed:

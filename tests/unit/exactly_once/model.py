@@ -192,6 +192,7 @@ class ModelSession:
         return ""
 
     def ensure_group_empty(self) -> None: ...
+    def ensure_dead_letter_queue(self) -> None: ...
     def refuse_recreated_topics(self, plan: Any) -> None: ...
     def refuse_changed_offsets(self, plan: Any, state: Any) -> None: ...
     def overwritten_offsets(self, *_: Any) -> tuple[str, ...]: return ()  # fmt: skip
@@ -199,8 +200,6 @@ class ModelSession:
     def gone_topics(self, _: Mapping[str, str]) -> dict[str, str]: return {}  # fmt: skip
 
     def deleted_topics(self, _: Sequence[str]) -> frozenset[str]: return frozenset()  # fmt: skip
-
-    def ensure_dead_letter_queue(self) -> None: ...
 
     def queue_limits(self) -> QueueLimits:
         return QueueLimits("dead-letters")
@@ -311,7 +310,10 @@ class ModelPublisher:
         return sum(self._run.perform(f"abort {token}", lambda t=token: self._abort(t)) for token in tokens)
 
     def _abort(self, token: str) -> bool:
-        return self._world.uploads.pop(token, None) is not None
+        upload = self._world.uploads.pop(token, None)
+        owner = upload.run if upload else None
+        assert owner is None or owner.epoch <= self._run.epoch, "invariant 8: a run discards what a newer one stages"
+        return upload is not None
 
     def list_staged(self, prefixes: Iterable[str]) -> list[LeftOver]:
         starts = tuple(prefixes)
@@ -348,7 +350,7 @@ class ModelConfig:
     name, store_name = "sink", BUCKET
     counted_role, table_commits, after_tasks = "value", staticmethod(lambda run: ()), staticmethod(lambda: None)
     guarantee = EXACTLY_ONCE
-    max_failed_records, deletes_by_null, commits_offsets = None, False, False
+    max_failed_records, deletes_by_null, commits_offsets, keeps_document = None, False, False, False
     dead_letter_topic = ""
     ignored_keys: Sequence[str] = ()
     delivery_notes = sink_notes = ()
@@ -391,8 +393,6 @@ class ModelConfig:
         return {}
 
     kept_offsets = notes_on_changes = first_offsets
-
-    keeps_document = False
 
     def plan_state(self, run: PlannedRun) -> PlannedState:
         return PlannedState()

@@ -95,3 +95,35 @@ def test_what_a_recovering_run_copies_again_is_not_discarded_by_a_run_that_it_ha
     assert type(frozen.error).__name__ == "FencedError"
     assert recovering.error is None
     assert world.committed == world.ends
+
+
+@pytest.mark.parametrize("moment", ["manifest", "complete", "commit"])
+def test_run_that_is_suspended_after_it_has_fenced_discards_nothing_of_the_run_that_fences_it(world, moment):
+    """What it reads then is the state of the newer run, which looks like that of a run that has died."""
+    suspended = new_run(world)
+    step_to(suspended, "read")
+    newer = new_run(world)
+    step_to(newer, moment)
+    suspended.finish()
+    newer.finish()
+
+    assert type(suspended.error).__name__ == "FencedError"
+    assert newer.error is None
+    assert world.committed == world.ends
+    assert not world.uploads
+
+
+def test_run_whose_files_a_newer_run_has_discarded_says_that_it_was_fenced(world):
+    """Not that its files are gone: nobody has to look for the reason."""
+    older = new_run(world)
+    step_to(older, "manifest")
+    newer = new_run(world)
+    step_to(newer, "look")
+    older.step("fail")
+    older.finish()
+    newer.finish()
+
+    assert type(older.error).__name__ == "FencedError"
+    assert "manifest did not happen." in older.error.message
+    assert newer.error is None
+    assert world.committed == world.ends

@@ -68,6 +68,24 @@ class CommitProtocol(RuleBasedStateMachine):
         run = ModelRun(self.world, flush_size=flush_size, flush_on_end=flush_on_end, max_records=max_records)
         self.runs.append(run)
 
+    @precondition(lambda self: len(self.alive) < MOST_RUNS - 1)
+    @rule(
+        suspended_at=st.sampled_from(["read", "list", "look", "begin", "manifest", "complete"]),
+        moment=st.sampled_from(["look", "begin", "stage", "manifest", "complete", "commit"]),
+    )
+    def overtake(self, suspended_at, moment):
+        """A run is suspended, and continues when a newer one is in the middle of its work."""
+        suspended = self._run_up_to(suspended_at)
+        self._run_up_to(moment)
+        suspended.finish()
+
+    def _run_up_to(self, moment):
+        run = ModelRun(self.world, flush_size=2, flush_on_end=True)
+        self.runs.append(run)
+        while not run.is_over and not run.waiting_for.startswith(moment):
+            run.step(GO)
+        return run
+
     @precondition(lambda self: self.alive)
     @rule(which=st.integers(0, MOST_RUNS - 1), steps=st.integers(1, 12))
     def go_on(self, which, steps):

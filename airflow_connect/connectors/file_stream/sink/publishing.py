@@ -34,7 +34,7 @@ from airflow_connect.connectors.file_stream.sink.config import FileSinkConfig
 from airflow_connect.errors import AccessError, PublishConflictError, UnavailableError
 from airflow_connect.retrying import Backoff, Retry
 from airflow_connect.stores.local.directories import refusals, sync_directory
-from airflow_connect.stores.local.errors import not_shared
+from airflow_connect.stores.local.errors import not_shared, staged_file_gone
 from airflow_connect.stores.local.publish import LocalPublisher
 
 PIECE_BYTES = 1 << 20
@@ -344,9 +344,14 @@ def _in_order(files: Sequence[StagedFile]) -> list[StagedFile]:
 
 
 def _pieces(path: str) -> Iterator[bytes]:
-    with refusals("read", path), open(path, "rb") as file:
-        while piece := file.read(PIECE_BYTES):
-            yield piece
+    with refusals("read", path):
+        try:
+            file = open(path, "rb")  # noqa: SIM115 (closed below)
+        except FileNotFoundError:
+            raise staged_file_gone(path, "read") from None
+        with file:
+            while piece := file.read(PIECE_BYTES):
+                yield piece
 
 
 def _whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:

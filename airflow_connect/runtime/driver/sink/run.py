@@ -58,7 +58,7 @@ from airflow_connect.runtime.driver.sink.run_documents import (
 from airflow_connect.runtime.driver.sink.run_state import SinkRunState
 from airflow_connect.runtime.driver.sink.set_back import earlier_offsets, facts_of, naming, set_back
 from airflow_connect.runtime.driver.sink.staged_files import StagedFiles
-from airflow_connect.runtime.driver.sink.start_offsets import start_offsets
+from airflow_connect.runtime.driver.sink.start_offsets import begin_at, start_offsets
 from airflow_connect.runtime.driver.sink.unpublished import naming_changes, naming_unpublished
 from airflow_connect.runtime.driver.stopping import finishing, refuse_when_stopping
 from airflow_connect.runtime.failed_records import refuse_too_many
@@ -118,7 +118,7 @@ class SinkRun(RunInProgress):
         planned = planned_run(state.connector, plan, positions)
         if plan.is_empty:
             return self._end_empty(kafka, state, plan, positions, RunDocuments.of(self._config.sink, planned))
-        state = self._keep_latest(kafka, state, plan)
+        state = replace(state, connector=begin_at(kafka.journal, state.connector, plan, plan.at_latest))
         if self._config.guarantee.may_repeat:
             for note in self._config.delivery_notes:
                 self._warn(note)
@@ -126,6 +126,8 @@ class SinkRun(RunInProgress):
         kafka.ensure_dead_letter_queue()
         documents = RunDocuments.of(self._config.sink, planned)
         plan = self._noting(plan, tuple(documents.state.notes))
+        offsets = documents.state.group_offsets
+        state = replace(state, connector=begin_at(kafka.journal, state.connector, plan, offsets))
         state = self._begin(kafka, replace(state, connector=documents.told(state.connector)), plan)
         self._staged.publisher.preflight()  # After `begin`: it starts an upload, which a crash may leave.
         settings = self._config.task_settings(plan.created_ms)
@@ -342,17 +344,6 @@ class SinkRun(RunInProgress):
 
     # --- copy ----------------------------------------------------------------------------------------------------
 
-    def _keep_latest(self, kafka: SinkSession, state: SinkRunState, plan: Plan) -> SinkRunState:
-        """Commit what auto.offset.reset=latest chose: if this run fails, the next one must not choose later offsets."""
-        if not plan.at_latest:
-            return state
-        known = state.connector
-        ids = {tp.topic: plan.topic_ids[tp.topic] for tp in plan.at_latest}
-        committed = {**known.committed, **plan.at_latest}
-        chosen = replace(known, committed=committed, topic_ids={**known.topic_ids, **ids})
-        kafka.journal.commit(Commit(offsets=plan.at_latest, state=chosen))
-        return replace(state, connector=chosen)
-
     def _begin(self, kafka: SinkSession, state: SinkRunState, plan: Plan) -> SinkRunState:
         """Say how leftovers of this run would look before anything is staged (invariant 8)."""
         leftovers = self._config.sink.leftovers(plan.ranges)
@@ -426,7 +417,7 @@ class SinkRun(RunInProgress):
         leftovers = state.resweep
         if state.must_sweep or (reports and self._staged.may_have_duplicates(manifest, reports, self._get_engine())):
             with self._phase("sweep"):
-                self._staged.sweep(state.connector, kafka.journal, manifest)
+                self._staged.sweep_own(state.connector, kafka.journal, manifest)
             # Attempts that lost, or that Spark has lost sight of, may stage more: later runs look again.
             leftovers = state.connector.leftovers
         with self._phase("commit"):

@@ -6,13 +6,15 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from airflow_connect.errors import ConnectError, UnavailableError
+from airflow_connect.errors import ConnectError, FencedError, UnavailableError
 from airflow_connect.exactly_once.journal import JournalView
 from airflow_connect.exactly_once.recovery import identity, left_over, sweep
 from airflow_connect.kafka.writing.transaction_steps import CommitUnknownError
 from airflow_connect.runtime.driver.sink.unpublished import notes_of_unpublished
+from airflow_connect.runtime.driver.stopping import StoppedError
 from airflow_connect.runtime.other_tasks import OtherTasksError
 from airflow_connect.stores.staging import resolve
 from airflow_connect.stores.store import POSSIBLE_DUPLICATE
@@ -115,26 +117,49 @@ class StagedFiles:
 
     # --- sweep and discard ----------------------------------------------------------------------------------------
 
-    def sweep(self, state: ConnectorState, journal: Journal, manifest: Manifest | None = None) -> tuple[str, ...]:
-        """Discard what `state.leftovers` describes, except the files of `manifest`; returns notes for the report.
+    def sweep(self, state: ConnectorState, journal: Journal) -> tuple[str, ...]:
+        """Discard what `state.leftovers` describes, files of runs that have ended; returns notes for the report.
 
-        The files of a newer run look the same. So nothing is discarded once a newer run has begun to copy.
+        The files of a newer run look the same. If this run was suspended after it had fenced the others, even the state
+        that it has read may be that of a newer run. So it writes the state before it discards anything: Kafka refuses
+        that if a newer run has begun.
+
+        Raises:
+            FencedError: a newer run has taken over. Nothing was discarded.
         """
+
+        def is_newest() -> bool:
+            journal.begin(replace(state, run_id=self._config.run_id))
+            return True
+
         store = self._config.sink.store_name
-        keep = manifest.files if manifest else ()
         before, elsewhere = self.swept, sorted({p.store for p in state.leftovers} - {store})
         for leftovers in state.leftovers:
             if leftovers.store == store:
-                self.swept += sweep(self.publisher, leftovers, keep, lambda: _is_last_to_copy(state, journal.read()))
+                self.swept += sweep(self.publisher, leftovers, (), is_newest)
                 continue
-            self._warn(
-                f"An earlier run may have left staged files in {leftovers.store}, which this configuration no longer "
-                "names. The bucket's rule for incomplete uploads removes them; in other stores, delete them manually."
-            )
-        notes = () if manifest else notes_of_unpublished(state, self.swept - before, elsewhere)
+            self._warn_of_other_store(leftovers.store)
+        notes = notes_of_unpublished(state, self.swept - before, elsewhere)
         for note in notes:
             self._warn(note)
         return notes
+
+    def sweep_own(self, state: ConnectorState, journal: Journal, manifest: Manifest) -> None:
+        """Discard what this run has staged in addition to the files of its `manifest`, such as by a second attempt."""
+        store = self._config.sink.store_name
+        for leftovers in state.leftovers:
+            if leftovers.store == store:
+                self.swept += sweep(
+                    self.publisher, leftovers, manifest.files, lambda: _is_last_to_copy(state, journal.read())
+                )
+            else:
+                self._warn_of_other_store(leftovers.store)
+
+    def _warn_of_other_store(self, store: str) -> None:
+        self._warn(
+            f"An earlier run may have left staged files in {store}, which this configuration no longer names. The"
+            " bucket's rule for incomplete uploads removes them; in other stores, delete them manually."
+        )
 
     def discard(self, kafka: SinkSession, error: Exception) -> None:
         """Discard what this run has staged, because it ends with `error`.
@@ -142,15 +167,26 @@ class StagedFiles:
         Files in the open manifest stay: this run may have been fenced, or may have failed to publish, after its
         manifest was committed. What cannot be discarded is left to the sweep of the next run; so is everything if it
         is unknown whether the manifest was written.
+
+        Raises:
+            FencedError: a newer run has taken over, and may have discarded the files of this one: `error` follows.
         """
         if isinstance(error, CommitUnknownError) or not (self._reported or self._copying):
             return
         try:
-            self._discard(kafka)
+            newer = self._discard(kafka)
         except Exception as problem:  # noqa: BLE001 (the run has already failed for another reason)
             self._warn(f"Files that this run staged were not discarded; the next run discards them: {problem}")
+            return
+        if newer and isinstance(error, ConnectError) and not isinstance(error, (FencedError, StoppedError)):
+            raise FencedError(
+                f"Run {newer} of the same connector has taken over, and may have discarded what this run had staged."
+                f" This run failed meanwhile: {error.message}",
+                suggestion=FencedError.advice,
+            ) from error
 
-    def _discard(self, kafka: SinkSession) -> None:
+    def _discard(self, kafka: SinkSession) -> str:
+        """Returns the id of the newer run that has begun to copy or to recover, if there is one."""
         deadline = time.monotonic() + DISCARD_WITHIN_S
         # The order matters: files that are listed before a newer run has begun cannot belong to it.
         found = self._found(deadline)
@@ -167,6 +203,9 @@ class StagedFiles:
             doomed.pop(identity(named.key, named.token), None)
         if doomed:
             self._within(deadline, lambda: self._abort(list(doomed.values()), deadline))
+        if self._copying is None or view.state is None or _is_last_to_copy(self._copying, view):
+            return ""
+        return view.state.run_id
 
     def _found(self, deadline: float) -> list[LeftOver]:
         """Files of this run that a listing finds: some tasks staged files but could not report them."""

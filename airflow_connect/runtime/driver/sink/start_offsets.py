@@ -1,4 +1,4 @@
-"""Partitions that no run has committed yet, but that another connector may have copied in part.
+"""Where a run begins, if not at the group's offset: after the files of another connector, or where the run must say.
 
 A sink whose files contain their offsets, such as the HDFS sink, can tell where the files end
 (`SinkConnector.first_offsets`). This takes precedence over the group's offset. It is called for partitions without a
@@ -13,9 +13,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.exactly_once.journal import Commit
 from airflow_connect.planning.planner import LogState, Memory, Positions
 
 if TYPE_CHECKING:
+    from airflow_connect.documents.run import Plan
+    from airflow_connect.exactly_once.journal import Journal
+    from airflow_connect.exactly_once.state import ConnectorState
     from airflow_connect.runtime.driver.sink.started_sink import StartedSink
 
 
@@ -47,6 +51,26 @@ def start_offsets(sink: StartedSink, log: LogState, memory: Memory, *, apply: bo
     found = sink.first_offsets(unknown, apply=apply)
     notes = tuple(_note(tp, found[tp], log.committed.get(tp), sink.store_name) for tp in sorted(found))
     return StartOffsets(found, notes)
+
+
+def begin_at(
+    journal: Journal, known: ConnectorState, plan: Plan, offsets: Mapping[TopicPartition, int]
+) -> ConnectorState:
+    """Commit offsets at which this run begins, before it copies; returns the state of the connector.
+
+    If the run fails, the next one must not choose later ones (`auto.offset.reset=latest`); and a plugin that reads its
+    group's offsets must find these (`PlannedState.group_offsets`).
+
+    Raises:
+        FencedError: a newer run has taken over.
+        ConnectError: Kafka refused them, or did not answer.
+    """
+    if not offsets:
+        return known
+    ids = {tp.topic: plan.topic_ids[tp.topic] for tp in offsets}
+    state = replace(known, committed={**known.committed, **offsets}, topic_ids={**known.topic_ids, **ids})
+    journal.commit(Commit(offsets=offsets, state=state))
+    return state
 
 
 def _note(tp: TopicPartition, offset: int, committed: int | None, store: str) -> str:

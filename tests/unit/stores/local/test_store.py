@@ -348,8 +348,22 @@ def test_a_file_that_is_deleted_while_it_grows_fails_the_task(store: LocalStore,
     os.unlink(tmp_path / everything(tmp_path)[0])
     file.write(b"y")
 
-    with pytest.raises(UnavailableError, match="disappeared while it was written"):
+    with pytest.raises(UnavailableError, match="disappeared before it was complete"):
         file.close(1, 1)
+
+
+def test_a_file_that_is_deleted_before_it_is_synced_fails_the_task(store: LocalStore, tmp_path: Path) -> None:
+    stager = store.stager("run-1")
+    file = stager.open(identity())
+    file.write(b"x")
+    file.spill()
+    os.unlink(tmp_path / everything(tmp_path)[0])
+
+    with pytest.raises(UnavailableError, match="disappeared before it was synced to disk") as caught:
+        file.close(1, 1).result()
+
+    assert caught.value.code == "local.staged_file_gone"
+    stager.close()
 
 
 def test_a_file_that_somebody_else_writes_to_fails_the_audit(store: LocalStore, tmp_path: Path) -> None:

@@ -91,6 +91,34 @@ def test_frozen_run_that_wakes_while_its_successor_is_at_work_changes_nothing(si
     sink.assert_exactly_once(numbered(0, 33)[1])
 
 
+@pytest.mark.parametrize("point", [crash_points.COPIED, crash_points.MANIFEST_WRITTEN])
+def test_run_that_is_suspended_after_fencing_leaves_the_staged_files_of_the_newer_run(sink, steps, point):
+    """What it reads when it wakes is the state of the newer run, which looks like that of a run that has died."""
+    suspended = Frozen.at(steps, crash_points.FENCED, sink)
+    newer = Frozen.at(steps, point, successor(sink))
+    staged = sink.uploads()
+
+    fenced = suspended.thaw()
+    left = sink.uploads()
+    done = newer.thaw()
+
+    assert fenced.error["code"] == "run.fenced"
+    assert set(left) == set(staged) != set()
+    assert (done.status, done.records) == ("done", 30)
+    sink.assert_exactly_once(numbered(0, 30)[1])
+
+
+def test_run_whose_staged_files_its_successor_has_discarded_says_that_it_was_fenced(sink, steps):
+    older = Frozen.at(steps, crash_points.TASK_STAGED, sink)
+    newer = Frozen.at(steps, crash_points.COPIED, successor(sink))
+
+    fenced = older.thaw()
+
+    assert fenced.error["code"] == "run.fenced"
+    assert (newer.thaw().status, fenced.status) == ("done", "failed")
+    sink.assert_exactly_once(numbered(0, 30)[1])
+
+
 def test_three_frozen_runs_wake_in_any_order_and_only_the_last_counts(sink, steps):
     frozen = [Frozen.at(steps, crash_points.AUDITED, successor(sink)) for _ in range(3)]
 
