@@ -200,7 +200,8 @@ def test_run_that_fails_late_takes_nothing_from_the_run_that_took_over(s3_sink):
     report = older.thaw()
     left = set(s3_sink.uploads())
 
-    assert report.error["code"] == "test.gone"
+    assert report.error["code"] == "run.fenced"
+    assert "The job is gone." in report.error["message"]
     assert left == staged
     assert newer.thaw().records == 30
     s3_sink.assert_exactly_once(numbered(0, 30)[1])
