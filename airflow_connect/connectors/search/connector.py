@@ -12,11 +12,22 @@ from airflow_connect.connectors.search import filled, indices, keys
 from airflow_connect.connectors.search.changes import change_note
 from airflow_connect.connectors.search.client import SearchClient
 from airflow_connect.connectors.search.config import DocumentConfig, SearchSinkConfig
+from airflow_connect.converters.keys_in_kafka import notes_on_spread
 from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.sink_state import CopiedRun
+
+_UPSERTS = (
+    "There is no order between partitions: fields of an older record may replace those of a newer one. If records of"
+    " one document differ, let the producer use the id of the document as key, or a topic with one partition."
+)
+_VERSIONS = (
+    "The versions of documents are offsets, which do not compare between partitions: a newer record may not be written,"
+    " although it counts as written, or an older one may replace it. If records of one document differ, let the"
+    " producer use the id of the document as key, or a topic with one partition, or set external.version.header."
+)
 
 
 class ElasticsearchSinkConnector(SinkConnector):
@@ -47,7 +58,9 @@ class ElasticsearchSinkConnector(SinkConnector):
     def state_after(self, run: CopiedRun) -> StateAfter:
         """Which topics have filled an index by key, and which index it is."""
         by_key, seen = filled.state_after(run), indices.state_after(run)
-        return StateAfter(kept={**by_key.kept, **seen.kept}, notes=[*by_key.notes, *seen.notes])
+        follows = _UPSERTS if SearchSinkConfig.from_config(self.config).upserts else _VERSIONS
+        spread = notes_on_spread(run, "document", follows)
+        return StateAfter(kept={**by_key.kept, **seen.kept}, notes=[*by_key.notes, *spread, *seen.notes])
 
     def notes_on_changes(self, changes: Sequence[TopicChange]) -> Sequence[str]:
         """That the order of the records of a key, or the ids of documents, may not be what they were."""

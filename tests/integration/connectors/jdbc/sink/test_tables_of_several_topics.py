@@ -11,6 +11,12 @@ from tests.support.copies.jdbc_sink_tasks import SinkRun, give, records
 pytestmark = pytest.mark.integration
 
 UPSERT = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "n"}
+VALUE_TO_KEY = {
+    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "transforms": "key",
+    "transforms.key.type": "org.apache.kafka.connect.transforms.ValueToKey",
+    "transforms.key.fields": "n",
+}
 
 
 def named(report):
@@ -76,3 +82,26 @@ def test_rows_whose_records_may_be_in_any_partition_are_named(kafka, postgresql_
     (note,) = unkeyed(2, None)
     assert "may be in any of its 2 partitions" in note and "no order between partitions" in note
     assert unkeyed(2, b"k") == unkeyed(1, None) == unkeyed(2, None, insert_mode="insert") == []
+
+
+@pytest.mark.parametrize("count", [4, 600], ids=["rows", "columns"])
+@pytest.mark.parametrize("pk_mode", ["record_value", "record_key"])
+def test_rows_whose_records_have_different_keys_in_kafka_are_named(
+    kafka, postgresql_database, make_topic, produce, count, pk_mode
+):
+    """Orders whose key in Kafka is that of the customer: an order of another customer may be in another partition."""
+
+    def spread(partitions, customer_of):
+        topic = make_topic(partitions)
+        sink = jdbc_sink(kafka, postgresql_database, topic, in_columns=True, **{**UPSERT, "pk_mode": pk_mode})
+        if pk_mode == "record_key":
+            sink.config |= VALUE_TO_KEY
+        postgresql_database.execute(f"ALTER TABLE {sink.table} ADD PRIMARY KEY (n)")
+        produce(topic, [(0, customer_of(n), f'{{"n": {n % (count - 1)}, "pad": "a"}}') for n in range(count)])
+        return [note for note in sink.run().notes if note.startswith(f"Records of {topic} that change one row")], topic
+
+    (note,), topic = spread(2, lambda n: f"customer {n}".encode())
+    assert f"different keys in Kafka, such as {topic}-0@{count - 1} and one before it" in note
+    assert "may be in any of its 2 partitions" in note and "no order between partitions" in note
+    assert spread(1, lambda n: f"customer {n}".encode())[0] == []
+    assert spread(2, lambda n: f"order {n % (count - 1)}".encode())[0] == []
