@@ -277,6 +277,14 @@ class SinkConnector(OwnOffsets, Connector):
         return cls.delivery
 
     @classmethod
+    def replaces_by_key(cls, config: Mapping[str, str]) -> bool:
+        """Whether a record replaces or deletes what a record of the same key has written, however old either is.
+
+        If an old record is written to its topic again, such as a dead letter, it is then the newest one.
+        """
+        return False
+
+    @classmethod
     def notes_on_config(cls, config: Mapping[str, str]) -> Sequence[str]:
         """Sentences for the plan and the report of each run with this configuration; opens no connections."""
         return ()

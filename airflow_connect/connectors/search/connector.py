@@ -46,6 +46,15 @@ class ElasticsearchSinkConnector(SinkConnector):
             return cls.delivery  # The check of the configuration says what is wrong.
         return Delivery.IDEMPOTENT if documents.is_idempotent else Delivery.AT_LEAST_ONCE
 
+    @classmethod
+    def replaces_by_key(cls, config: Mapping[str, str]) -> bool:
+        """If ids are keys; not if the versions of documents are in a header."""
+        try:
+            documents = DocumentConfig.from_config(config)
+        except ConfigError:
+            return False  # The check of the configuration says what is wrong.
+        return any(map(documents.are_in_order, ("", *documents.ignores_key_of)))
+
     def check_config(self, config: Mapping[str, str]) -> None:
         """Read the whole configuration, PEM files included.
 

@@ -18,6 +18,7 @@ from airflow_connect.connectors.jdbc.sink.left import (
     notes_on_shared,
 )
 from airflow_connect.converters.keys_in_kafka import notes_on_spread
+from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
@@ -32,6 +33,14 @@ class JdbcSinkConnector(SinkConnector):
     config_def = JdbcSinkConfig.config_def()
     task_class = "airflow_connect.connectors.jdbc.sink.task:JdbcSinkTask"
     delivery = Delivery.TRANSACTIONAL
+
+    @classmethod
+    def replaces_by_key(cls, config: Mapping[str, str]) -> bool:
+        """With upserts, updates and deletes."""
+        try:
+            return JdbcSinkConfig.from_config(config).finds_rows_by_key
+        except ConfigError:
+            return False  # The check of the configuration says what is wrong.
 
     @classmethod
     def delivery_for(cls, config: Mapping[str, str]) -> Delivery:
