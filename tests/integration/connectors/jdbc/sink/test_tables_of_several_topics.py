@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_connect.api import schema as s
+from airflow_connect.runtime.driver.entry import run_connector
+from airflow_connect.runtime.driver.offsets.replaying import Replay, replay_spec
 from tests.support.copies.jdbc_sink import jdbc_sink
 from tests.support.copies.jdbc_sink_tasks import SinkRun, give, records
 
@@ -105,3 +107,20 @@ def test_rows_whose_records_have_different_keys_in_kafka_are_named(
     assert "may be in any of its 2 partitions" in note and "no order between partitions" in note
     assert spread(1, lambda n: f"customer {n}".encode())[0] == []
     assert spread(2, lambda n: f"order {n % (count - 1)}".encode())[0] == []
+
+
+@pytest.mark.parametrize("mode", ["upsert", "insert"])
+def test_replay_that_writes_older_rows_over_newer_ones_says_so(kafka, postgresql_database, make_topic, produce, mode):
+    """The connector has copied the newer record of the key; a replay of the range before it brings the older one."""
+    sink = jdbc_sink(kafka, postgresql_database, make_topic(), in_columns=True, **{**UPSERT, "insert_mode": mode})
+    if mode == "upsert":
+        postgresql_database.execute(f"ALTER TABLE {sink.table} ADD PRIMARY KEY (n)")
+    produce(sink.topic, [(0, b"1", '{"n": 1, "pad": "old"}'), (0, b"1", '{"n": 1, "pad": "new"}')])
+    assert not [note for note in sink.run().notes if note.startswith("This replay")]
+    replay = Replay(f"{sink.name}-again", "earliest", {f"{sink.topic}-0": 1}, allow_same_place=True)
+    report = run_connector(replay_spec(sink.spec(), replay), sink.events.append, sink.engine)
+    assert (report.status, report.records) == ("done", 1)
+    found = postgresql_database.rows(f"SELECT pad FROM {sink.table} ORDER BY pad")
+    assert found == ([("old",)] if mode == "upsert" else [("new",), ("old",), ("old",)])
+    notes = [note for note in report.notes if note.startswith("This replay writes older records again")]
+    assert len(notes) == (mode == "upsert")
