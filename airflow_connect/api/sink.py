@@ -278,10 +278,7 @@ class SinkConnector(OwnOffsets, Connector):
 
     @classmethod
     def replaces_by_key(cls, config: Mapping[str, str]) -> bool:
-        """Whether a record replaces or deletes what a record of the same key has written, however old either is.
-
-        If an old record is written to its topic again, such as a dead letter, it is then the newest one.
-        """
+        """Whether a record, such as a replayed dead letter, replaces what a newer one of its key has written."""
         return False
 
     @classmethod
@@ -290,10 +287,7 @@ class SinkConnector(OwnOffsets, Connector):
         return ()
 
     def check_config(self, config: Mapping[str, str]) -> None:
-        """Find problems that `validate` cannot, such as a class that refuses its settings. Called after `initialize`.
-
-        Called whenever a configuration is checked, also for plans and forms, and often without a later `start`. It must
-        not open connections.
+        """Find problems that `validate` cannot. Called after `initialize`, often without `start`; opens no connections.
 
         Raises:
             ConfigError: what is wrong; `config_path` names the key.
