@@ -26,8 +26,8 @@ _UPSERTS = (
 )
 _NO_VERSIONS = (
     "external.version.header has no effect: only documents whose ids are keys have versions, and neither those of"
-    " write.method=upsert nor those of data streams. The order of the log counts, whatever the header has. Remove it, or use"
-    " write.method=insert with key.ignore=false and an index."
+    " write.method=upsert nor those of data streams. The order of the log counts, whatever the header has. Remove"
+    " it, or use write.method=insert with key.ignore=false and an index."
 )
 _VERSIONS = (
     "The versions of documents are offsets, which do not compare between partitions: a newer record may not be written,"
