@@ -42,10 +42,20 @@ def look(reading: Reading, table: TableId | None, position: Position, *, is_comm
             _name_begin(reading, source, sent.begin_us)
         position = position.changed(timestamp_us=sent.begin_us, local_us=None)
     found = _look(reading, criteria, source, position)
-    if not found.has_rows and position == Position():
+    if not found.has_rows and not is_committed:
         # No task will look at the table, and no run has: whatever it has is left out.
         note_hidden(reading, criteria, source, position)
     return found
+
+
+def name_left_out(reading: Reading, table: TableId | None) -> None:
+    """Name the rows that no run finds, of a table that is read from the upper bound on (`timestamp.initial=-1`).
+
+    Raises:
+        ConfigError: the columns do not fit the mode.
+    """
+    source = reading.source(table)
+    note_hidden(reading, reading.criteria(source), source, Position())
 
 
 def _look(reading: Reading, criteria: Criteria, source: Source, position: Position) -> Look:
