@@ -277,15 +277,17 @@ class SinkConnector(OwnOffsets, Connector):
         return cls.delivery
 
     @classmethod
+    def replaces_by_key(cls, config: Mapping[str, str]) -> bool:
+        """Whether a record, such as a replayed dead letter, replaces what a newer one of its key has written."""
+        return False
+
+    @classmethod
     def notes_on_config(cls, config: Mapping[str, str]) -> Sequence[str]:
         """Sentences for the plan and the report of each run with this configuration; opens no connections."""
         return ()
 
     def check_config(self, config: Mapping[str, str]) -> None:
-        """Find problems that `validate` cannot, such as a class that refuses its settings. Called after `initialize`.
-
-        Called whenever a configuration is checked, also for plans and forms, and often without a later `start`. It must
-        not open connections.
+        """Find problems that `validate` cannot. Called after `initialize`, often without `start`; opens no connections.
 
         Raises:
             ConfigError: what is wrong; `config_path` names the key.

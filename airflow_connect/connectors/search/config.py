@@ -96,6 +96,11 @@ class DocumentConfig(SearchKeys):
             return Versions.FIRST
         return Versions.HEADER if self.version_header else Versions.OFFSETS
 
+    def are_in_order(self, topic: str) -> bool:
+        """Whether a document has the newest record of its key only if all of them are in one partition."""
+        has_keys = self.ids_of(topic) == keys.BY_KEY and not self.is_stream
+        return has_keys and (self.upserts or not self.version_header)
+
     def has_schema(self, topic: str) -> bool:
         """Whether mappings and documents of a topic follow the schema."""
         return not (self.ignores_schema or topic in self.ignores_schema_of)

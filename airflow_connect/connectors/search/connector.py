@@ -12,11 +12,28 @@ from airflow_connect.connectors.search import filled, indices, keys
 from airflow_connect.connectors.search.changes import change_note
 from airflow_connect.connectors.search.client import SearchClient
 from airflow_connect.connectors.search.config import DocumentConfig, SearchSinkConfig
+from airflow_connect.connectors.search.conflicts import Versions
+from airflow_connect.converters.keys_in_kafka import notes_on_spread
 from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.sink_state import CopiedRun
+
+_UPSERTS = (
+    "There is no order between partitions: fields of an older record may replace those of a newer one. If records of"
+    " one document differ, let the producer use the id of the document as key, or a topic with one partition."
+)
+_NO_VERSIONS = (
+    "external.version.header has no effect: only documents whose ids are keys have versions, and neither those of"
+    " write.method=upsert nor those of data streams. The order of the log counts, whatever the header has. Remove"
+    " it, or use write.method=insert with key.ignore=false and an index."
+)
+_VERSIONS = (
+    "The versions of documents are offsets, which do not compare between partitions: a newer record may not be written,"
+    " although it counts as written, or an older one may replace it. If records of one document differ, let the"
+    " producer use the id of the document as key, or a topic with one partition, or set external.version.header."
+)
 
 
 class ElasticsearchSinkConnector(SinkConnector):
@@ -35,6 +52,26 @@ class ElasticsearchSinkConnector(SinkConnector):
             return cls.delivery  # The check of the configuration says what is wrong.
         return Delivery.IDEMPOTENT if documents.is_idempotent else Delivery.AT_LEAST_ONCE
 
+    @classmethod
+    def notes_on_config(cls, config: Mapping[str, str]) -> Sequence[str]:
+        """That `external.version.header` has no effect where documents have no versions."""
+        try:
+            documents = DocumentConfig.from_config(config)
+        except ConfigError:
+            return ()  # The check of the configuration says what is wrong.
+        used = {documents.versions_of(topic) for topic in ("", *documents.ignores_key_of)}
+        has_effect = Versions.HEADER in used and not documents.upserts
+        return () if has_effect or not documents.version_header else (_NO_VERSIONS,)
+
+    @classmethod
+    def replaces_by_key(cls, config: Mapping[str, str]) -> bool:
+        """If ids are keys; not if the versions of documents are in a header."""
+        try:
+            documents = DocumentConfig.from_config(config)
+        except ConfigError:
+            return False  # The check of the configuration says what is wrong.
+        return any(map(documents.are_in_order, ("", *documents.ignores_key_of)))
+
     def check_config(self, config: Mapping[str, str]) -> None:
         """Read the whole configuration, PEM files included.
 
@@ -47,7 +84,9 @@ class ElasticsearchSinkConnector(SinkConnector):
     def state_after(self, run: CopiedRun) -> StateAfter:
         """Which topics have filled an index by key, and which index it is."""
         by_key, seen = filled.state_after(run), indices.state_after(run)
-        return StateAfter(kept={**by_key.kept, **seen.kept}, notes=[*by_key.notes, *seen.notes])
+        follows = _UPSERTS if SearchSinkConfig.from_config(self.config).upserts else _VERSIONS
+        spread = notes_on_spread(run, "document", follows)
+        return StateAfter(kept={**by_key.kept, **seen.kept}, notes=[*by_key.notes, *spread, *seen.notes])
 
     def notes_on_changes(self, changes: Sequence[TopicChange]) -> Sequence[str]:
         """That the order of the records of a key, or the ids of documents, may not be what they were."""

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.sink import SinkTask
 from airflow_connect.connectors.search import keys
@@ -22,11 +23,11 @@ from airflow_connect.connectors.search.indices import BEHIND, CREATED, INDICES
 from airflow_connect.connectors.search.sending import BulkSender
 from airflow_connect.connectors.search.targets import Target, Targets
 from airflow_connect.converters import placeholders
+from airflow_connect.converters.keys_in_kafka import KeysInKafka
 from airflow_connect.errors import DataError
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns
-    from airflow_connect.api.offsets import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +50,7 @@ class ElasticsearchSinkTask(SinkTask):
         self._created: set[str] = set()
         self._unavailable: Counter[str] = Counter()  # target -> documents with a placeholder
         self._has_told_indices = False
+        self._keys = KeysInKafka()
 
     @property
     def needs_keys(self) -> bool:  # type: ignore[override]
@@ -114,6 +116,7 @@ class ElasticsearchSinkTask(SinkTask):
             return False
         for target, (batch, actions) in zip(targets, made, strict=True):
             self._note_target(target, batch)
+            self._see_keys(target, batch)
             self._count_unavailable(target, batch.topic, placeholders.in_lines(actions))
             for bulk in column_bulks(target, actions, batch, self._limits):
                 self._sender.send(bulk)
@@ -123,6 +126,7 @@ class ElasticsearchSinkTask(SinkTask):
         """The targets that the partition fills by key; with the first partition, the indices of the task."""
         targets = self._filled.get((partition.topic, partition.partition))
         found: dict[str, Any] = {TARGETS: sorted(targets)} if targets else {}
+        found |= self._keys.details(partition)
         targets_seen = self._targets
         if not self._has_told_indices and targets_seen is not None and (targets_seen.ids or targets_seen.behind):
             self._has_told_indices = True
@@ -188,6 +192,9 @@ class ElasticsearchSinkTask(SinkTask):
             return
         target = self._targets.of(record.topic, record.value_schema, has_value=record.value is not None)
         self._note_target(target, record)
+        place = TopicPartition(record.original_topic, record.original_partition)
+        if record.consumed is not None and self._keys.wanted(place) and self._config.are_in_order(record.topic):
+            self._keys.see(place, record.offset, (target.name, str(record.key)), record.consumed.key)
         self._count_unavailable(target, record.topic, int(placeholders.QUOTED in action.lines))
         waiting = self._waiting.get(target)
         limit = self._sender.bulk_bytes
@@ -204,6 +211,16 @@ class ElasticsearchSinkTask(SinkTask):
         assert self._config is not None
         if not self._config.upserts and self._config.versions_of(records.topic) is Versions.OFFSETS:
             self._filled.setdefault((records.original_topic, records.original_partition), set()).add(target.name)
+
+    def _see_keys(self, target: Target, batch: RecordColumns) -> None:
+        """The same as for each record in `_add`."""
+        assert self._config is not None
+        place = TopicPartition(batch.original_topic, batch.original_partition)
+        wanted = min(self._keys.wanted(place), len(batch))
+        if not wanted or batch.key is None or not self._config.are_in_order(batch.topic):
+            return
+        ids = [(target.name, str(key)) for key in batch.key.values.slice(0, wanted).to_pylist()]
+        self._keys.see_columns(place, batch.offsets[:wanted], ids, batch.read_records(batch.indexes[:wanted]))
 
     def _count_unavailable(self, target: Target, topic: str, count: int) -> None:
         """Count documents with Debezium's placeholder, where they replace others."""

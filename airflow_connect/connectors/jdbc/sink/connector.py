@@ -16,8 +16,9 @@ from airflow_connect.connectors.jdbc.sink.left import (
     last_run,
     left_by_runs,
     notes_on_shared,
-    notes_on_unkeyed,
 )
+from airflow_connect.converters.keys_in_kafka import notes_on_spread
+from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
@@ -32,6 +33,14 @@ class JdbcSinkConnector(SinkConnector):
     config_def = JdbcSinkConfig.config_def()
     task_class = "airflow_connect.connectors.jdbc.sink.task:JdbcSinkTask"
     delivery = Delivery.TRANSACTIONAL
+
+    @classmethod
+    def replaces_by_key(cls, config: Mapping[str, str]) -> bool:
+        """With upserts, updates and deletes."""
+        try:
+            return JdbcSinkConfig.from_config(config).finds_rows_by_key
+        except ConfigError:
+            return False  # The check of the configuration says what is wrong.
 
     @classmethod
     def delivery_for(cls, config: Mapping[str, str]) -> Delivery:
@@ -111,7 +120,7 @@ class JdbcSinkConnector(SinkConnector):
         """The same with what this run has left there; notes about rows in no order, and of earlier runs."""
         config = JdbcSinkConfig.from_config(self.config)
         kept = after(run, last_run(run.planned.kept))
-        shared = [*notes_on_shared(run, kept), *notes_on_unkeyed(run)]
+        shared = [*notes_on_shared(run, kept), *notes_on_spread(run, "row", _SPREAD)]
         if not (config.creates and config.offsets_table and run.reports):
             return StateAfter(kept=kept, notes=shared)
         from airflow_connect.connectors.jdbc.sink.offsets import OffsetsTable
@@ -182,5 +191,9 @@ _NO_ORDER = (
     "A key may now be in another partition, and there is no order between partitions: an older record of a key may be"
     " written over a newer one while both are copied. If rows must be right, empty the table, and copy the topic again:"
     " the records of before the change in a run of their own."
+)
+_SPREAD = (
+    "There is no order between partitions: an older record of a row may be written over a newer one. If records of one"
+    " row differ, let the producer use the key of the row as key, or a topic with one partition."
 )
 _MODES = {"insert.mode": "insert", "pk.mode": "none"}

@@ -1,47 +1,36 @@
-"""Executes the rows of one chunk: the fastest way the database has, and row by row where one of them is refused."""
+"""Executes the rows of chunks: the fastest way the database has, and row by row where one of them is refused."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc.sink import keys
 from airflow_connect.connectors.jdbc.sink.chunk_work import Failed, Work
 from airflow_connect.connectors.jdbc.sink.columns.chunk import ColumnChunk, RowsNeededError
 from airflow_connect.connectors.jdbc.sink.columns.loading import loader_of, most_bytes_of
-from airflow_connect.connectors.jdbc.sink.outcome import ANOTHER_ROW, SKIPPED, Outcome, RowRefusedError
+from airflow_connect.connectors.jdbc.sink.outcome import SKIPPED, Outcome, RowRefusedError
+from airflow_connect.connectors.jdbc.sink.pieces import Piece, apply_pieces, is_of_rows
 from airflow_connect.connectors.jdbc.sink.statements.dialects import MySqlStatements, PostgreSqlStatements
-from airflow_connect.connectors.jdbc.sink.statements.standard_sql import Names, Statements
+from airflow_connect.connectors.jdbc.sink.statements.standard_sql import Statements
 from airflow_connect.converters import placeholders
-from airflow_connect.databases.connecting import is_of_a_driver
-from airflow_connect.databases.failures import Failure, kind_of, reason_of
-from airflow_connect.errors import DatabaseError
+from airflow_connect.databases.failures import Failure
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.connectors.jdbc.sink.batches import Chunk, Row
+    from airflow_connect.connectors.jdbc.sink.pieces import Columned, Refused
     from airflow_connect.connectors.jdbc.sink.tables import FieldColumns
     from airflow_connect.databases.connecting import Database
 
 FEWEST_FOR_COPY = 100
 """Rows. Below, and to find out which row is refused, INSERT decides what a column accepts."""
 _STAGE = "airflow_connect_stage"
-_REPEATED_KEY = "21000"
-"""PostgreSQL: one statement would change a row twice, since the column takes different values for the same key."""
-_NO_OPERATOR = "42883"
-"""PostgreSQL: there is no operator, or no function, for these types."""
-_INCOMPARABLE = ((1267,), (3854,), (4078,))
-"""MariaDB, MySQL: a text that the character set of the column does not have; MariaDB: types that have no comparison."""
-_MORE_THAN_ONE_ROW = 1242
-"""MySQL, MariaDB: what the guard of `MySqlStatements.on_duplicate` raises."""
 _LARGE = 128 << 10
 """Characters or bytes in a row whose statement is measured: no server is set to take less than 1 MiB at once."""
-_OF_A_ROW = frozenset({Failure.CONSTRAINT, Failure.VALUE})
-"""Anything else is a reason of the server, however few rows are tried: those that are not written fail the run."""
 
 
 class ChunkExecutor:
@@ -59,19 +48,37 @@ class ChunkExecutor:
         self.outcome = Outcome()
         """Of the present transaction; whoever begins one replaces it."""
 
-    def apply(self, connection: Connection, chunk: Chunk, columns: FieldColumns) -> list[Failed]:
-        """Write a chunk; returns the rows that the database refused, while all others are written.
+    def apply(self, connection: Connection, chunks: Sequence[Columned]) -> list[Refused]:
+        """Write chunks in their order; returns the rows that the database refused, while all others are written.
 
         Args:
             connection: in a transaction.
-            chunk: rows of one table.
-            columns: the column of each field; fields without one are left out.
+            chunks: each with the column of each field; fields without one are left out.
 
         Raises:
             Exception: of the driver, if the transaction is lost, or cannot go on.
         """
+        refused: list[Refused] = []
+        pieces: list[Piece] = []
+        for chunk, columns in chunks:
+            failed: list[Failed] = []
+            pieces += self._pieces(connection, chunk, columns, failed)
+            refused += [(chunk, columns, one) for one in failed]
+        done, found = apply_pieces(connection, pieces, self._execute)
+        for piece, outcome in done:
+            self.outcome.add(outcome)
+            if not piece.work.deletes:
+                values = placeholders.in_rows([row for row, _ in piece.rows], piece.work.fields)
+                self.outcome.add_unavailable(piece.work.table, values)
+        refused += found
+        places = {id(chunk): place for place, (chunk, _) in enumerate(chunks)}
+        return sorted(refused, key=lambda one: places[id(one[0])])
+
+    def _pieces(
+        self, connection: Connection, chunk: Chunk, columns: FieldColumns, failed: list[Failed]
+    ) -> Iterator[Piece]:
+        """The rows of a chunk, as statements take them; those that no column can hold are added to `failed`."""
         work = Work.of(self._database, chunk, columns)
-        failed: list[Failed] = []
         rows = work.exact(list(zip(work.projected(chunk.rows), chunk.records, strict=True)), failed)
         rows = work.as_texts(rows, failed)
         if work.deletes or self._mode == keys.UPDATE:
@@ -79,8 +86,7 @@ class ChunkExecutor:
         if isinstance(self._statements, MySqlStatements):
             rows = self._of_packets(connection, work, rows, failed)
         for start in range(0, len(rows), self._batch_rows):
-            self._try(connection, work, rows[start : start + self._batch_rows], failed)
-        return failed
+            yield Piece(chunk, columns, work, rows[start : start + self._batch_rows], self._mode == keys.UPDATE)
 
     def apply_columns(self, connection: Connection, chunk: ColumnChunk, columns: FieldColumns) -> None:
         """Write a chunk of columns, all or nothing.
@@ -107,7 +113,7 @@ class ChunkExecutor:
         except Exception as error:
             if isinstance(error, RowsNeededError) or connection.invalidated:
                 raise
-            if _is_refused(error) or _repeats_a_key(error) or _is_guard(error, work.names):
+            if is_of_rows(error, work.names):
                 raise RowsNeededError from error
             raise
         if skipped and not replaces:
@@ -139,41 +145,6 @@ class ChunkExecutor:
                 )
                 failed.append(Failed(rows[n][1], RowRefusedError(reason, Failure.VALUE)))
         return [row for n, row in enumerate(rows) if n not in too_large]
-
-    def _try(
-        self, connection: Connection, work: Work, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]
-    ) -> None:
-        """Write rows under a savepoint; if they are refused, each half of them."""
-        savepoint = connection.begin_nested()
-        try:
-            done = self._execute(connection, work, rows)
-            savepoint.commit()
-            self.outcome.add(done)
-            if not work.deletes:
-                found = placeholders.in_rows([row for row, _ in rows], work.fields)
-                self.outcome.add_unavailable(work.table, found)
-        except Exception as error:
-            if connection.invalidated:
-                raise
-            if work.may_copy and _repeats_a_key(error):
-                savepoint.rollback()
-                self._try(connection, replace(work, may_copy=False), rows, failed)
-                return
-            if _is_guard(error, work.names):
-                error = RowRefusedError(ANOTHER_ROW)
-            if _is_incomparable(error) and (work.deletes or self._mode == keys.UPDATE):
-                reason = f"its key cannot be compared with {', '.join(work.names.keys)} of {work.table}"
-                error = RowRefusedError(f"{reason}: {reason_of(error)}", Failure.VALUE)
-            if not _is_refused(error):
-                raise  # Not rolled back here: after a deadlock, there is no savepoint any more.
-            _check_transaction(connection, work, rows, error)
-            savepoint.rollback()
-            if len(rows) == 1:
-                failed.append(Failed(rows[0][1], error))
-                return
-            middle = len(rows) // 2
-            self._try(connection, work, rows[:middle], failed)
-            self._try(connection, work, rows[middle:], failed)
 
     def _execute(self, connection: Connection, work: Work, records: list[tuple[Row, SinkRecord]]) -> Outcome:
         """Write rows; returns what was not written without an error."""
@@ -295,51 +266,3 @@ def _copy_rows(connection: Connection, table: str, columns: Sequence[str], rows:
             for row in rows:
                 copy.write_row(row)
         return int(cursor.rowcount)  # Not after the cursor is closed: psycopg 3.3 then says -1.
-
-
-def _is_refused(error: Exception) -> bool:
-    """Whether the reason is a row."""
-    if is_of_a_driver(error):
-        return kind_of(error) in _OF_A_ROW
-    # sqlite3 refuses numbers of more than 64 bits, psycopg texts with NUL, by exceptions of Python.
-    return isinstance(error, (OverflowError, ValueError, TypeError, RowRefusedError))
-
-
-def _check_transaction(
-    connection: Connection, work: Work, rows: Sequence[tuple[Row, SinkRecord]], error: Exception
-) -> None:
-    """Refuse to go on if SQLite has ended the transaction: rows would be written without their offsets.
-
-    Raises:
-        DatabaseError: a constraint or a trigger is declared with ROLLBACK.
-    """
-    driver: Any = connection.connection.driver_connection
-    if connection.dialect.name != "sqlite" or driver.in_transaction:
-        return
-    first, last = rows[0][1].where, rows[-1][1].where
-    raise DatabaseError(
-        f"A constraint or a trigger of {work.table} has ended the transaction, because it is declared with ROLLBACK and"
-        f" refuses {first if first == last else f'a record from {first} to {last}'}: {reason_of(error)}.",
-        code="database.constraint",
-        suggestion="Nothing of the transaction was written. Declare it with ABORT, SQLite's default, so that only the"
-        " record is refused; or correct the record.",
-    ) from None
-
-
-def _repeats_a_key(error: Exception) -> bool:
-    """Whether PostgreSQL takes two keys of a statement for the same one: single statements may write them."""
-    return getattr(getattr(error, "orig", None) or error, "sqlstate", None) == _REPEATED_KEY
-
-
-def _is_incomparable(error: Exception) -> bool:
-    """Whether the database cannot compare a column with a value; of an error in a trigger, PostgreSQL tells where."""
-    original: Any = getattr(error, "orig", None) or error
-    if getattr(original, "sqlstate", None) == _NO_OPERATOR:
-        return not original.diag.context
-    return is_of_a_driver(error) and original.args[:1] in _INCOMPARABLE
-
-
-def _is_guard(error: Exception, names: Names) -> bool:
-    """Whether an upsert would have changed a row with another key."""
-    arguments: tuple[object, ...] = (getattr(error, "orig", None) or error).args
-    return names.guarded and arguments[:1] == (_MORE_THAN_ONE_ROW,)

@@ -17,7 +17,6 @@ with the same key change the same row, and no answer of a database tells.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +34,6 @@ IDENTITIES = "identities"
 """Member of the same: the identity of the tables that it has written."""
 FILLED = "filled"
 """Member of what a task returns for a partition: the tables in which its records have changed rows by their keys."""
-UNKEYED = "unkeyed"
-"""Member of what a task returns for a partition: whether records that change rows by their values have no keys."""
 _VERSION, _LEFT, _RUN = 1, "left", "run"
 _SHOWN = 3
 
@@ -80,19 +77,6 @@ def notes_on_shared(run: CopiedRun, kept: Mapping[str, Any]) -> list[str]:
         " can be the same, use a table for each topic, or add a column that tells topics apart to pk.fields."
         for table, topics in sorted(topics_of_tables(kept).items())
         if table in now and len(topics) > 1
-    ]
-
-
-def notes_on_unkeyed(run: CopiedRun) -> list[str]:
-    """Name the topics whose records are in any partition, but change rows by fields of their values: in no order."""
-    count = Counter(partition.topic for partition in run.planned.partitions)
-    unkeyed = {report.range.topic for report in run.reports if report.details.get(UNKEYED)}
-    return [
-        f"Records of {topic} have no keys, so that those of one row may be in any of its {count[topic]} partitions."
-        " There is no order between partitions: an older record of a row may be written over a newer one. If records of"
-        " one row differ, let the producer use the fields in pk.fields as key, or a topic with one partition."
-        for topic in sorted(unkeyed)
-        if count[topic] > 1
     ]
 
 

@@ -22,7 +22,6 @@ from airflow_connect.connectors.jdbc.sink.left import (
     FILLED,
     IDENTITIES,
     NEXT_OFFSET,
-    UNKEYED,
     columns_of_tables,
     identities_of_tables,
     left_by_runs,
@@ -31,6 +30,7 @@ from airflow_connect.connectors.jdbc.sink.statements.dialects import statements_
 from airflow_connect.connectors.jdbc.sink.tables import Tables
 from airflow_connect.connectors.jdbc.sink.values import Binding
 from airflow_connect.connectors.jdbc.sink.writing import RunOfTask, Writer
+from airflow_connect.converters.keys_in_kafka import KeysInKafka
 from airflow_connect.databases.connecting import Database
 from airflow_connect.errors import ConfigError, DataError, SchemaError
 
@@ -68,7 +68,7 @@ class JdbcSinkTask(SinkTask):
         self._resumed: dict[TopicPartition, Position] = {}
         self._writes_columns = False
         self._filled: defaultdict[TableId, set[str]] = defaultdict(set)
-        self._unkeyed: dict[TopicPartition, bool] = {}
+        self._keys = KeysInKafka()
 
     @property
     def needs_keys(self) -> bool:  # type: ignore[override]
@@ -189,9 +189,7 @@ class JdbcSinkTask(SinkTask):
             if self._config.finds_rows_by_key:
                 for chunk in chunks:
                     self._filled[chunk.plan.table].add(partition.topic)
-                if partition not in self._unkeyed:
-                    (record,) = batches[0].read_records(batches[0].indexes[:1])
-                    self._unkeyed[partition] = record.key is None
+                self._see_keys(partition, batches, chunks)
             return True
         position = self._writer.position(partition)
         if position is not None and position.next_offset > int(first.offsets[0]):
@@ -216,8 +214,7 @@ class JdbcSinkTask(SinkTask):
             COLUMNS: columns,
             IDENTITIES: self._writer.take_identities(),
             FILLED: filled,
-            UNKEYED: self._unkeyed.get(partition, False),
-        }
+        } | self._keys.details(partition)
         return {**found, **{name: member for name, member in members.items() if member}}
 
     def _name(self, table: TableId) -> str:
@@ -279,6 +276,18 @@ class JdbcSinkTask(SinkTask):
         except DataError:
             return None
 
+    def _see_keys(
+        self, partition: TopicPartition, batches: Sequence[RecordColumns], chunks: Sequence[ColumnChunk]
+    ) -> None:
+        for batch, chunk in zip(batches, chunks, strict=True):
+            wanted = min(self._keys.wanted(partition), len(chunk))
+            if not wanted:
+                return
+            columns = [column.slice(0, wanted).to_pylist() for column in chunk.columns[: chunk.plan.key_count]]
+            rows = [(chunk.plan.table, *key) for key in zip(*columns, strict=True)]
+            indexes = batch.indexes[-len(chunk) :][:wanted]  # The first records may have been written before.
+            self._keys.see_columns(partition, chunk.offsets[:wanted], rows, batch.read_records(indexes))
+
     # --- records to rows ------------------------------------------------------------------------------------------
 
     def _add(self, record: SinkRecord) -> None:
@@ -303,10 +312,13 @@ class JdbcSinkTask(SinkTask):
         plan = self._plans.get((record.topic, key_schema, value_schema))
         if plan is None:
             plan = self._plan(record.topic, key_schema, value_schema)
-        self._batch.add(plan, plan.row(record, key_only=deletes), record, deletes=deletes)
+        row = plan.row(record, key_only=deletes)
+        self._batch.add(plan, row, record, deletes=deletes)
         if self._config.finds_rows_by_key:
             self._filled[plan.table].add(record.original_topic)
-            self._unkeyed.setdefault(place_of(record), record.consumed is not None and record.consumed.key is None)
+            place = place_of(record)
+            if record.consumed is not None and self._keys.wanted(place):
+                self._keys.see(place, record.offset, (plan.table, *row[: plan.key_count]), record.consumed.key)
 
     def _value_schema(self, record: SinkRecord) -> Schema:
         schema = record.value_schema

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.jdbc.sink.chunk_work import Failed
     from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
     from airflow_connect.connectors.jdbc.sink.executing import ChunkExecutor
+    from airflow_connect.connectors.jdbc.sink.pieces import Columned, Refused
     from airflow_connect.connectors.jdbc.sink.tables import FieldColumns, Tables
     from airflow_connect.databases.connecting import Database
 
@@ -41,7 +42,6 @@ _NO_PARENT = (
 )
 _MOST_ROUNDS = 20
 """Of rows that are tried again. More are only needed if rows refer to others in a chain without any order."""
-_Refused = tuple["Chunk", "FieldColumns", "Failed"]
 _MAY_PASS = frozenset(
     {
         Failure.CONFLICT,
@@ -298,12 +298,13 @@ class Writer:
             # Step 2. Rows; those that the database refuses are reported before anything is final.
             self._executor.outcome = Outcome()
             self._executor.outcome.add(self._absent)
-            refused: list[_Refused] = []
+            rows: list[Columned] = []
             for chunk, columns in work:
                 if isinstance(chunk, ColumnChunk):
                     self._executor.apply_columns(connection, chunk, columns)
-                    continue
-                refused += [(chunk, columns, failed) for failed in self._executor.apply(connection, chunk, columns)]
+                else:
+                    rows.append((chunk, columns))
+            refused = self._executor.apply(connection, rows)
             if refused and (self._checks_at_once or len({chunk.plan.table for chunk, _ in work}) > 1):
                 refused = self._tried_again(connection, batch, refused)
             for _, _, failed in refused:
@@ -375,7 +376,7 @@ class Writer:
         self._positions[partition] = found
         batch.without_written(partition, found.next_offset, found.errant)
 
-    def _tried_again(self, connection: Connection, batch: Batch, refused: list[_Refused]) -> list[_Refused]:
+    def _tried_again(self, connection: Connection, batch: Batch, refused: list[Refused]) -> list[Refused]:
         """Rows that are still refused after all others.
 
         Rows are written table by table, and constraints may be checked at once that are deferred otherwise: a row may
@@ -384,15 +385,15 @@ class Writer:
         last = batch.last_of_keys()
         for _ in range(_MOST_ROUNDS):
             refused = refused[::-1]  # Then a row that refers to the next one is written after it.
-            left: list[_Refused] = []
+            left: list[Refused] = []
             for chunk, columns, failed in refused:
                 # Not if a later record is about the same row: it must not be undone.
                 is_last = last.get(chunk.key(failed.record), failed.record) is failed.record
                 if not is_last or not is_of_a_driver(failed.error) or kind_of(failed.error) is not Failure.CONSTRAINT:
                     left.append((chunk, columns, failed))
                     continue
-                again = self._executor.apply(connection, chunk.only(failed.record), columns)
-                left += [(chunk, columns, one) for one in again]
+                again = self._executor.apply(connection, [(chunk.only(failed.record), columns)])
+                left += [(chunk, columns, one) for _, _, one in again]
             is_final = not left or len(left) == len(refused)
             refused = left
             if is_final:

@@ -44,7 +44,7 @@ from airflow_connect.connectors.jdbc.source.read.gaps import (
     reconciled_gaps,
 )
 from airflow_connect.connectors.jdbc.source.read.late_rows import LateRows, named_before
-from airflow_connect.connectors.jdbc.source.read.look import look
+from airflow_connect.connectors.jdbc.source.read.look import look, name_left_out
 from airflow_connect.connectors.jdbc.source.read.origin import Origin
 from airflow_connect.connectors.jdbc.source.read.reading import Reading
 from airflow_connect.connectors.jdbc.source.read.set_back import Look, check_clock, check_unfinished
@@ -425,6 +425,8 @@ class JdbcSourceConnector(SourceConnector):
             if self._origin is not None:
                 self._origin.check(item.table, Position())
                 self._origin.accept(item.table)
+            with reading.database.failures(f"look at {item.name}"):
+                name_left_out(reading, item.table)
             return True
         with reading.database.failures(f"look for new rows in {item.name}"):
             try:

@@ -65,6 +65,7 @@ class Replayed:
         others: letters of other connectors in the same queue; they stay.
         passed_over: letters that the filters do not accept; they stay.
         moved: by target topic, letters whose partition it does not have; they get one by their key.
+        replaces: by target topic, letters that are written after newer records, which they may replace.
         deleted: by partition of the queue, offsets that Kafka has deleted before they were replayed.
         about_positions: sentences about where the replay began.
     """
@@ -77,6 +78,7 @@ class Replayed:
     others: int = 0
     passed_over: int = 0
     moved: Counter[str] = field(default_factory=Counter)
+    replaces: Counter[str] = field(default_factory=Counter)
     deleted: dict[TopicPartition, int] = field(default_factory=dict)
     about_positions: tuple[str, ...] = ()
 
@@ -93,7 +95,14 @@ class Replayed:
             " deleted them."
             for tp, count in self.deleted.items()
         ]
-        return [*self.about_positions, *moved, *deleted]
+        replaces = [
+            f"{plural(count, 'letter', 'come')} after the newer records of {topic}, and the connector keeps the last"
+            " record of a key: if a newer record of the key was written meanwhile, the letter replaces it, or brings"
+            " back what was deleted. Compare them with what the target has before the next run, or write the newest"
+            " record of such keys again."
+            for topic, count in self.replaces.items()
+        ]
+        return [*self.about_positions, *moved, *replaces, *deleted]
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
@@ -189,6 +198,8 @@ class _Replay:
         self._queue = queue_of(configuration)
         self._done = Replayed(self._queue, group_of(configuration))
         self._recorded = RecordedPositions(configuration, admin, self._queue)
+        raw = configuration.resolved.connector.raw
+        self._replaces = configuration.connector_class.replaces_by_key(raw)
         self._seen: set[bytes] = set()
         self._partitions: dict[str, int] = {}
 
@@ -290,6 +301,8 @@ class _Replay:
                 self._done.moved[record.topic] += 1
         context = letter.context
         self._done.topics[record.topic] += 1
+        if self._replaces:
+            self._done.replaces[record.topic] += 1
         self._done.reasons[context.get("stage", ""), context.get("exception.class.name", "")] += 1
         return record
 

@@ -41,6 +41,13 @@ if TYPE_CHECKING:
     from airflow_connect.exactly_once.manifest import Manifest
     from airflow_connect.runtime.spec import RunSpec
 
+_REPLAYED_BY_KEY = (
+    "This replay writes older records again, and finds rows or documents by keys. If it writes to those of the"
+    " connector, they have the values of the end of the range afterwards, and what was deleted later is there again:"
+    " records beyond the range, also those that the connector copies meanwhile, must be written again. So replay up to"
+    " what the connector has copied, while it does not run, or into another table or index."
+)
+
 
 class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
     """Everything the driver takes from the two configurations of a sink."""
@@ -149,7 +156,18 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
             *notes_on_class(raw, self.worker),
             *notes_on_chain(self.resolved),
             *self.connector_class.notes_on_config(raw),
+            *self._notes_on_replay(),
         )
+
+    def _notes_on_replay(self) -> tuple[str, ...]:
+        """What a replay to the place of its connector means for rows that are found by keys.
+
+        Not for a sink whose target compares versions: it takes an old record for what it is.
+        """
+        replaces = self.connector_class.replaces_by_key(self.resolved.connector.raw)
+        if not replaces or self.delivery is Delivery.IDEMPOTENT or not self.spec.bounds.get("keeps_within_copied"):
+            return ()
+        return (_REPLAYED_BY_KEY,)
 
     @property
     def policy(self) -> Policy:

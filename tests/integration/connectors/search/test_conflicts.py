@@ -9,12 +9,17 @@ import threading
 import pytest
 
 from airflow_connect.api import schema as s
+from airflow_connect.converters.json.schema import schema_to_json
 from airflow_connect.errors import UnavailableError
 from tests.support.copies.jdbc_sink_tasks import record
 from tests.support.copies.search_sink import SearchTask, documents, search_sink
 from tests.support.kafka_data import add_partitions, create_topic, delete_topic
 
 pytestmark = pytest.mark.integration
+
+
+def no_default(_, default):
+    return json.dumps(default)
 
 
 def users(values):
@@ -69,6 +74,63 @@ def test_changes_of_a_topic_are_named_once_also_by_a_run_that_copies_nothing(kaf
     created = f"Topic {topic} was deleted and created again since the last commit (partitions before: 2, now: 1)"
     (note,) = [note for note in report.notes if note.startswith(created)]
     assert "is below the version of an older document" in note
+
+
+JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+IDS = {
+    "value.converter": JSON_CONVERTER,
+    "value.converter.schema.content": schema_to_json(s.struct(("id", s.STRING), ("v", s.INT64)), no_default),
+    "transforms.id.type": "org.apache.kafka.connect.transforms.ExtractField$Key",
+    "transforms.id.field": "id",
+}
+OF_VALUES = {
+    **IDS,
+    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "transforms": "key,id",
+    "transforms.key.type": "org.apache.kafka.connect.transforms.ValueToKey",
+    "transforms.key.fields": "id",
+}
+OF_KEYS = {
+    **IDS,
+    "key.converter": JSON_CONVERTER,
+    "key.converter.schema.content": schema_to_json(s.struct(("id", s.STRING), ("shop", s.INT64)), no_default),
+    "transforms": "id",
+}
+
+
+@pytest.mark.parametrize(
+    ("ids", "more", "why", "follows"),
+    [
+        (OF_VALUES, {}, "have no keys, so that", "a newer record may not be written"),
+        (OF_KEYS, {}, "have different keys in Kafka, such as", "a newer record may not be written"),
+        (OF_VALUES, {"write_method": "upsert"}, "have no keys, so that", "fields of an older record may replace"),
+    ],
+    ids=["no keys", "longer keys", "upserts"],
+)
+def test_documents_whose_records_may_be_in_any_partition_are_named(
+    kafka, opensearch, make_topic, produce, ids, more, why, follows
+):
+    """With ids that a transformation makes, an old record replaced a newer one of another partition without a word."""
+
+    def spread(partitions, shops):
+        topic = make_topic(partitions)
+        names = [f"k{n % 3}" for n in range(600)]
+        keys = [json.dumps({"id": name, "shop": n % shops}) for n, name in enumerate(names)]
+        produce(
+            topic,
+            [(0, keys[n] if ids is OF_KEYS else None, f'{{"id": "{name}", "v": 1}}') for n, name in enumerate(names)],
+        )
+        sink = search_sink(kafka, opensearch, topic, key_ignore="false", **more)
+        sink.config |= ids
+        report = sink.run()
+        assert report.records == 600
+        return [note for note in report.notes if note.startswith(f"Records of {topic} ")]
+
+    (note,) = spread(2, 2)
+    assert why in note and "those of one document may be in any of its 2 partitions" in note and follows in note
+    assert spread(1, 2) == []
+    if ids is OF_KEYS:
+        assert spread(2, 1) == []
 
 
 def test_repeated_copy_says_that_it_has_changed_nothing(opensearch, unique_name):

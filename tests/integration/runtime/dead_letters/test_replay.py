@@ -434,3 +434,22 @@ def test_queue_that_was_deleted_is_named(program):
 
     (note,) = outcome.result["connectors"][0]["notes"]
     assert note.startswith(f"The dead letter queue {queue} does not exist")
+
+
+@pytest.mark.parametrize(
+    ("replaces", "changes"),
+    [
+        (True, {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "id"}),
+        (False, {"insert_mode": "insert"}),
+    ],
+    ids=["upserts", "inserts"],
+)
+def test_letters_that_come_after_newer_records_of_their_keys_are_named(program, sqlite_database, replaces, changes):
+    """A row that a newer record had written got the value of the older one, and a deleted row came back."""
+    config = {"connector_class": "io.confluent.connect.jdbc.JdbcSinkConnector", **changes}
+    other = Program(program.sink, program.worker.parent, connection_url=sqlite_database.jdbc_url, **config)
+    for action in (["--dry-run"], []):
+        done = other.result("replay", *action)
+        assert done["replayed"] == 4
+        notes = [note for note in done["notes"] if note.startswith("4 letters come after the newer records of")]
+        assert len(notes) == replaces

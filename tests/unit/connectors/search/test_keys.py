@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_connect.connectors.search.config import SearchSinkConfig
+from airflow_connect.connectors.search.connector import ElasticsearchSinkConnector
 from airflow_connect.connectors.search.targets import index_name, stream_name
 from airflow_connect.errors import ConfigError
 from airflow_connect.proxies import Proxy
@@ -73,3 +74,21 @@ def test_secrets_are_in_no_text_of_the_configuration():
     config = SearchSinkConfig.from_config(raw | {"proxy.host": "p", "proxy.username": "u", "proxy.password": "hush"})
     assert "hidden-word" not in repr(config) and "hush" not in repr(config)
     assert config.connection.proxy == Proxy("http://p:8080", "u", "hush")
+
+
+@pytest.mark.parametrize(
+    ("config", "has_effect"),
+    [
+        ({}, True),
+        ({"key.ignore": "true", "topic.key.ignore": "t"}, False),
+        ({"topic.key.ignore": "t"}, True),
+        ({"write.method": "upsert"}, False),
+        ({"data.stream.type": "logs", "data.stream.dataset": "d"}, False),
+    ],
+    ids=["keys", "offsets", "offsets of one topic", "upserts", "data stream"],
+)
+def test_header_of_versions_that_has_no_effect_is_named(config, has_effect):
+    """Records that are older by their headers replaced newer ones with write.method=upsert, without a word."""
+    notes = ElasticsearchSinkConnector.notes_on_config({**BASE, **config, "external.version.header": "v"})
+    assert [note[:39] for note in notes] == ([] if has_effect else ["external.version.header has no effect: "])
+    assert ElasticsearchSinkConnector.notes_on_config({**BASE, **config}) == ()

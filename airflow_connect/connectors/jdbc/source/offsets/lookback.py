@@ -3,7 +3,8 @@
 A row is recognised by a hash of all its values, which include the primary key: 128 bits of BLAKE2b. The hashes of the
 window are kept in the table's offset, so they are committed together with the rows. Only rows of which it is known
 whether they were sent can be in the window; it therefore begins after `from_us`, the oldest time of which that is
-known: the position at which the look-back was switched on, or the newest row that was forgotten because of the limit.
+known: the position at which the look-back was switched on, the begin of the last window, or the newest row that was
+forgotten because of the limit.
 """
 
 from __future__ import annotations
@@ -47,6 +48,11 @@ class SentRows:
         """Where reading begins, exclusive."""
         return min(self._newest_us, max(self._newest_us - self._window_us, self._from_us))
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the window has its length: otherwise rows that are committed late are found in a part of it only."""
+        return self._from_us <= self._newest_us - self._window_us
+
     def is_new(self, row: Sequence[Any], at_us: int) -> bool:
         """Whether a row was not sent yet; from now on it counts as sent."""
         digest = hashlib.blake2b(repr(tuple(row)).encode("utf-8", "surrogatepass"), digest_size=16).digest()
@@ -59,6 +65,7 @@ class SentRows:
         """The position after all rows up to `reached_us`; it never moves back."""
         self._newest_us = max(self._newest_us, reached_us)
         oldest_us = self._newest_us - self._window_us
+        self._from_us = max(self._from_us, oldest_us)  # Hashes before are dropped: a longer window must not go there.
         self._sent = {digest: at for digest, at in self._sent.items() if at > oldest_us}
         excess = len(self._sent) - self._limit
         if excess > 0:

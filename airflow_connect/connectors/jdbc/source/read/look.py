@@ -38,12 +38,24 @@ def look(reading: Reading, table: TableId | None, position: Position, *, is_comm
         check_day(reading, source, criteria.tracked.timestamps, position)
     if config.lookback_ms and position.timestamp_us is not None:
         sent = SentRows(position, config.lookback_ms * 1000, config.lookback_rows)
+        if is_committed and not sent.is_whole:
+            _name_begin(reading, source, sent.begin_us)
         position = position.changed(timestamp_us=sent.begin_us, local_us=None)
     found = _look(reading, criteria, source, position)
-    if not found.has_rows and position == Position():
+    if not found.has_rows and not is_committed:
         # No task will look at the table, and no run has: whatever it has is left out.
         note_hidden(reading, criteria, source, position)
     return found
+
+
+def name_left_out(reading: Reading, table: TableId | None) -> None:
+    """Name the rows that no run finds, of a table that is read from the upper bound on (`timestamp.initial=-1`).
+
+    Raises:
+        ConfigError: the columns do not fit the mode.
+    """
+    source = reading.source(table)
+    note_hidden(reading, reading.criteria(source), source, Position())
 
 
 def _look(reading: Reading, criteria: Criteria, source: Source, position: Position) -> Look:
@@ -55,3 +67,14 @@ def _look(reading: Reading, criteria: Criteria, source: Source, position: Positi
         return Look(result.fetchone() is not None)
     finally:
         result.close()
+
+
+def _name_begin(reading: Reading, source: Source, begin_us: int) -> None:
+    """Say from which time on late rows are found: before it, it is not known which rows were sent."""
+    begin = reading.times.aware(begin_us).isoformat(timespec="microseconds")
+    reading.note(
+        f"timestamp.lookback.ms finds no row of {source.name} with a time up to {begin} that is committed late, because"
+        " which rows before were sent is not known: the look-back was switched on, or made longer, at this time, or"
+        " timestamp.lookback.max.rows was reached. If rows are missing, set the offset of the table back to before"
+        " them: all rows after it are sent again."
+    )

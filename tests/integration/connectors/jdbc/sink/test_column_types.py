@@ -116,7 +116,7 @@ class Target:
             self.executor.apply_columns(self.connection, chunk, columns)
             return True
 
-        return self._found(in_columns), self._found(lambda: not self.executor.apply(self.connection, rows, columns))
+        return self._found(in_columns), self._found(lambda: not self.executor.apply(self.connection, [(rows, columns)]))
 
     def _found(self, write: Callable[[], bool]) -> Any:
         transaction = self.connection.begin()

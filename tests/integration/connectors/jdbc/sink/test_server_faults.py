@@ -163,7 +163,9 @@ def test_task_that_is_frozen_in_a_copy_loses_its_session_to_the_next_run(
     frozen, thawed, found = threading.Event(), threading.Event(), []
     task = SinkRun(database, max_retries="0").open()
 
-    def freeze(connection: Any, _name: str) -> None:
+    def freeze(connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if frozen.is_set() or not statement.startswith("SAVEPOINT"):
+            return
         with connection.connection.driver_connection.cursor().copy("COPY orders (n) FROM STDIN") as copy:
             copy.write_row((0,))
             frozen.set()
@@ -175,7 +177,7 @@ def test_task_that_is_frozen_in_a_copy_loses_its_session_to_the_next_run(
         except (FencedError, UnavailableError) as error:
             found.append(error.code)
 
-    event.listen(task._task._database.engine, "savepoint", freeze)  # after the offset was moved
+    event.listen(task._task._database.engine, "before_cursor_execute", freeze)  # after the offset was moved
     thread = threading.Thread(target=work)
     thread.start()
     try:

@@ -5,12 +5,20 @@ from __future__ import annotations
 import pytest
 
 from airflow_connect.api import schema as s
+from airflow_connect.runtime.driver.entry import run_connector
+from airflow_connect.runtime.driver.offsets.replaying import Replay, replay_spec
 from tests.support.copies.jdbc_sink import jdbc_sink
 from tests.support.copies.jdbc_sink_tasks import SinkRun, give, records
 
 pytestmark = pytest.mark.integration
 
 UPSERT = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "n"}
+VALUE_TO_KEY = {
+    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "transforms": "key",
+    "transforms.key.type": "org.apache.kafka.connect.transforms.ValueToKey",
+    "transforms.key.fields": "n",
+}
 
 
 def named(report):
@@ -76,3 +84,43 @@ def test_rows_whose_records_may_be_in_any_partition_are_named(kafka, postgresql_
     (note,) = unkeyed(2, None)
     assert "may be in any of its 2 partitions" in note and "no order between partitions" in note
     assert unkeyed(2, b"k") == unkeyed(1, None) == unkeyed(2, None, insert_mode="insert") == []
+
+
+@pytest.mark.parametrize("count", [4, 600], ids=["rows", "columns"])
+@pytest.mark.parametrize("pk_mode", ["record_value", "record_key"])
+def test_rows_whose_records_have_different_keys_in_kafka_are_named(
+    kafka, postgresql_database, make_topic, produce, count, pk_mode
+):
+    """Orders whose key in Kafka is that of the customer: an order of another customer may be in another partition."""
+
+    def spread(partitions, customer_of):
+        topic = make_topic(partitions)
+        sink = jdbc_sink(kafka, postgresql_database, topic, in_columns=True, **{**UPSERT, "pk_mode": pk_mode})
+        if pk_mode == "record_key":
+            sink.config |= VALUE_TO_KEY
+        postgresql_database.execute(f"ALTER TABLE {sink.table} ADD PRIMARY KEY (n)")
+        produce(topic, [(0, customer_of(n), f'{{"n": {n % (count - 1)}, "pad": "a"}}') for n in range(count)])
+        return [note for note in sink.run().notes if note.startswith(f"Records of {topic} that change one row")], topic
+
+    (note,), topic = spread(2, lambda n: f"customer {n}".encode())
+    assert f"different keys in Kafka, such as {topic}-0@{count - 1} and one before it" in note
+    assert "may be in any of its 2 partitions" in note and "no order between partitions" in note
+    assert spread(1, lambda n: f"customer {n}".encode())[0] == []
+    assert spread(2, lambda n: f"order {n % (count - 1)}".encode())[0] == []
+
+
+@pytest.mark.parametrize("mode", ["upsert", "insert"])
+def test_replay_that_writes_older_rows_over_newer_ones_says_so(kafka, postgresql_database, make_topic, produce, mode):
+    """The connector has copied the newer record of the key; a replay of the range before it brings the older one."""
+    sink = jdbc_sink(kafka, postgresql_database, make_topic(), in_columns=True, **{**UPSERT, "insert_mode": mode})
+    if mode == "upsert":
+        postgresql_database.execute(f"ALTER TABLE {sink.table} ADD PRIMARY KEY (n)")
+    produce(sink.topic, [(0, b"1", '{"n": 1, "pad": "old"}'), (0, b"1", '{"n": 1, "pad": "new"}')])
+    assert not [note for note in sink.run().notes if note.startswith("This replay")]
+    replay = Replay(f"{sink.name}-again", "earliest", {f"{sink.topic}-0": 1}, allow_same_place=True)
+    report = run_connector(replay_spec(sink.spec(), replay), sink.events.append, sink.engine)
+    assert (report.status, report.records) == ("done", 1)
+    found = postgresql_database.rows(f"SELECT pad FROM {sink.table} ORDER BY pad")
+    assert found == ([("old",)] if mode == "upsert" else [("new",), ("old",), ("old",)])
+    notes = [note for note in report.notes if note.startswith("This replay writes older records again")]
+    assert len(notes) == (mode == "upsert")

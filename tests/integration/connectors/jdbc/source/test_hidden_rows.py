@@ -229,3 +229,17 @@ def test_rows_of_a_query_that_are_far_ahead_are_counted_by_its_first_run(
     (note,) = run.notes
     rows = "2 rows of query have" if count == 2 else "1 row of query has"
     assert note.startswith(f"{rows} a timestamp in changed that is more than a day ahead")
+
+
+@pytest.mark.parametrize("initial", ["-1", "1767261600000"], ids=["the present", "a time"])
+def test_null_is_counted_by_a_first_run_that_begins_later(database: Database, initial: str) -> None:
+    """With `timestamp.initial`, no run named rows that have null in the timestamp until others were copied."""
+    kind = {"postgresql": "timestamp", "mysql": "datetime", "sqlite": "timestamp"}[database.dialect]
+    database.execute(
+        f"CREATE TABLE orders (id int PRIMARY KEY, changed {kind})",
+        "INSERT INTO orders VALUES (1, NULL), (2, '2020-01-01')",
+    )
+    more = {"timestamp_column_name": "changed", "validate_non_null": "false", "timestamp_initial": initial}
+    run = copies(database, "timestamp", **more).run()
+    assert run.records == []
+    assert [note for note in run.notes if note.startswith("1 row of ") and "has null in changed and is not" in note]

@@ -311,10 +311,31 @@ def test_look_back_that_is_switched_on_later_does_not_repeat_rows(database: Data
     runs = copies(database, "timestamp", **STAMP)
     runs.run()
     runs.config["timestamp.lookback.ms"] = "60000"
+    begin = f"timestamp.lookback.ms finds no row of orders with a time up to {at(1).replace(' ', 'T')}"
+    empty = runs.run()
+    assert empty.records == [] and [note for note in empty.notes if note.startswith(begin)], empty.notes
     insert(database, (3, "c", at(2)))
     assert runs.run().ids() == [3]
     insert(database, (4, "late", at(1.5)), (5, "before it was switched on", at(0.5)))
-    assert runs.run().ids() == [4]
+    late = runs.run()
+    assert late.ids() == [4] and [note for note in late.notes if note.startswith(begin)]
+    insert(database, (6, "whole window", at(70)))
+    runs.run()
+    assert not [note for note in runs.run().notes if "lookback.ms finds" in note]
+
+
+def test_look_back_that_is_made_longer_does_not_repeat_rows(database: Database) -> None:
+    """It read the rows before the shorter window again, of which it had no hashes any more, and sent them again."""
+    runs = copies(database, "timestamp", timestamp_lookback_ms="10000", **STAMP)
+    insert(database, *((n, "x", at(n)) for n in range(0, 100, 5)))
+    assert len(runs.run().ids()) == 20
+    runs.config["timestamp.lookback.ms"] = "60000"
+    insert(database, (101, "late", at(91)), (102, "before the window", at(81)))
+    longer = runs.run()
+    assert longer.ids() == [101]
+    assert [note for note in longer.notes if f"with a time up to {at(85).replace(' ', 'T')}" in note]
+    insert(database, (103, "new", at(100)), (104, "late", at(92)))
+    assert sorted(runs.run().ids()) == [103, 104]
 
 
 def test_look_back_forgets_the_oldest_rows_and_says_so(database: Database) -> None:
