@@ -7,11 +7,9 @@ numbers of one run: docs/benchmarks.md.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,7 +17,6 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -37,6 +34,7 @@ from tests.bench import database_sources, java_plugins, lakes, last_release, mir
 from tests.bench.arrivals import BUCKET, Arrived, check_arrivals, check_files, check_hdfs, remove, remove_hdfs  # noqa: E402
 from tests.bench.database_sources import TableRows  # noqa: E402
 from tests.bench.last_release import Figure  # noqa: E402
+from tests.bench.output import COLUMNS, Measured, Progress, figure_of, line, median, write_runs  # noqa: E402
 from tests.bench.own_code import measure_own  # noqa: E402
 from tests.bench.parse_dags import measure_parse  # noqa: E402
 from tests.bench.processes import TreeSampler, cpu_seconds  # noqa: E402
@@ -51,26 +49,6 @@ from tests.support.kafka_data import create_topic, delete_topic  # noqa: E402
 
 SHARED_MEMORY = Path("/dev/shm")
 MASTER = "local[2]"
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One run of one row. Rates count from the start of the copy (warm rows) or of the process (cold rows)."""
-
-    row: str
-    records: int
-    seconds: float
-    copy_seconds: float
-    records_per_s: int
-    copy_records_per_s: int
-    cpu_s_per_million: float
-    kafka_cpu_s_per_million: float
-    store_cpu_s_per_million: float
-    peak_memory_mb: int
-    objects: int
-    mb_per_million: float
-    load_average: float
-    problem: str = ""
 
 
 class Bench:
@@ -360,21 +338,6 @@ def _children_cpu_s() -> float:
     return times.children_user + times.children_system
 
 
-class Progress:
-    """A line on standard error that is written over; silent where that is not a terminal."""
-
-    def __init__(self, about: str, total: int) -> None:
-        self._about, self._total = about, total
-
-    def __call__(self, done: int) -> None:
-        if sys.stderr.isatty():
-            print(f"\r{self._about}: {done:,} of {self._total:,} ", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Leave the line."""
-        print(f"\r{self._about}: {self._total:,}{' ' * 20}", file=sys.stderr, flush=True)
-
-
 def main() -> int:
     """Run the rows that were asked for, print the table, write the CSV; 1 when a record was lost or doubled."""
     asked = _arguments()
@@ -395,88 +358,33 @@ def main() -> int:
         bench = Bench(stack, data)
         if any(not row.cold for row in rows):
             bench.warm_up(rows)
-        print(_line([*(heading for heading, _ in _COLUMNS), "of last"]), flush=True)
+        print(line([*(heading for heading, _ in COLUMNS), "of last"]), flush=True)
         figures: list[Figure] = []
         try:
             for row in rows:
                 runs = _measure(bench, row, asked.repeat, last)
                 results += runs
-                figures += [] if any(run.problem for run in runs) else [_figure(row, _median(runs))]
+                figures += [] if any(run.problem for run in runs) else [figure_of(row, median(runs))]
         finally:
-            _write(results)
+            write_runs(results)
             if asked.keep:
                 last_release.keep(figures)
     return int(any(run.problem for run in results))
 
 
-_COLUMNS: list[tuple[str, Any]] = [
-    ("row", lambda m: m.row),
-    ("copy rec/s", lambda m: f"{m.copy_records_per_s:,}"),
-    ("run rec/s", lambda m: f"{m.records_per_s:,}"),
-    ("run s", lambda m: f"{m.seconds:.1f}"),
-    ("CPU s/M", lambda m: f"{m.cpu_s_per_million:.2f}"),
-    ("Kafka", lambda m: f"{m.kafka_cpu_s_per_million:.2f}"),
-    ("store", lambda m: f"{m.store_cpu_s_per_million:.2f}"),
-    ("peak MB", lambda m: str(m.peak_memory_mb)),
-    ("objects", lambda m: str(m.objects)),
-    ("MB/M", lambda m: f"{m.mb_per_million:.1f}"),
-    ("load", lambda m: f"{m.load_average:.1f}"),
-]
-
-
 def _measure(bench: Bench, row: Row, repeat: int, last: Mapping[str, Figure]) -> list[Measured]:
     """Run a row, print the median of its runs and its ratio to the last release, say what went wrong."""
     runs = [bench.measure(row) for _ in range(repeat)]
-    found = _median(runs)
+    found = median(runs)
     ratio = last_release.compared(row.name, found.records, found.copy_records_per_s, found.cpu_s_per_million, last)
-    print(_line([*(show(found) for _, show in _COLUMNS), ratio]), flush=True)
+    print(line([*(show(found) for _, show in COLUMNS), ratio]), flush=True)
     if last_release.is_slower(row.name, found.records, found.copy_records_per_s, last):
         print(f"  SLOWER {row.name}: less than {last_release.SLOWER} of the rate of the last release", flush=True)
     problems = [f"{run.row}: {run.problem}" for run in runs if run.problem]
-    problems += [problem] if (problem := bench.say_peer(row, _median(runs))) else []
+    problems += [problem] if (problem := bench.say_peer(row, median(runs))) else []
     for problem in problems:
         print(f"  FAILED {problem}", flush=True)
     return runs
-
-
-def _figure(row: Row, found: Measured) -> Figure:
-    return Figure(
-        row=row.name,
-        about=row.about,
-        records=found.records,
-        copy_rate=found.copy_records_per_s,
-        run_rate=found.records_per_s,
-        cpu=found.cpu_s_per_million,
-        kafka_cpu=found.kafka_cpu_s_per_million,
-        store_cpu=found.store_cpu_s_per_million,
-        peak_mb=found.peak_memory_mb,
-        objects=found.objects,
-        mb_per_million=found.mb_per_million,
-        load=found.load_average,
-        **last_release.place(),
-    )
-
-
-def _line(cells: list[str]) -> str:
-    return cells[0].ljust(20) + "".join(cell.rjust(12) for cell in cells[1:-1]) + cells[-1].rjust(18)
-
-
-def _median(runs: list[Measured]) -> Measured:
-    """The run in the middle, by CPU time."""
-    ordered = sorted(runs, key=lambda run: run.cpu_s_per_million)
-    middle = statistics.median_low(range(len(ordered)))
-    return ordered[middle]
-
-
-def _write(results: list[Measured]) -> None:
-    folder = REPOSITORY / "bench-results"
-    folder.mkdir(exist_ok=True)
-    path = folder / time.strftime("%Y%m%dT%H%M%S.csv")
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(Measured.__dataclass_fields__))
-        writer.writeheader()
-        writer.writerows(asdict(run) for run in results)
-    print(f"Every run: {path.relative_to(REPOSITORY)}")
 
 
 def _arguments() -> argparse.Namespace:
