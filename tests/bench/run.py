@@ -30,13 +30,25 @@ from airflow_connect.documents.run import DONE, EMPTY, RunReport  # noqa: E402
 from airflow_connect.runtime.driver.process import DriverProcess  # noqa: E402
 from airflow_connect.runtime.spec import RunSpec  # noqa: E402
 from tests.bench import database_sinks as databases  # noqa: E402
-from tests.bench import database_sources, java_plugins, lakes, last_release, mirrors, restores, search, sources  # noqa: E402
+from tests.bench import (  # noqa: E402  # noqa: E402
+    database_sources,
+    file_sinks,
+    java_plugins,
+    lakes,
+    last_release,
+    mirrors,
+    restores,
+    search,
+    sources,
+)
 from tests.bench.arrivals import BUCKET, Arrived, check_arrivals, check_files, check_hdfs, remove, remove_hdfs  # noqa: E402
 from tests.bench.database_sources import TableRows  # noqa: E402
 from tests.bench.last_release import Figure  # noqa: E402
 from tests.bench.output import COLUMNS, Measured, Progress, figure_of, line, median, write_runs  # noqa: E402
 from tests.bench.own_code import measure_own  # noqa: E402
 from tests.bench.parse_dags import measure_parse  # noqa: E402
+from tests.bench.peers.pairs import PEERS, Places  # noqa: E402
+from tests.bench.peers.side_by_side import measure_pairs  # noqa: E402
 from tests.bench.processes import TreeSampler, cpu_seconds  # noqa: E402
 from tests.bench.rows import Row, all_rows  # noqa: E402
 from tests.bench.sources import LogLines  # noqa: E402
@@ -71,7 +83,9 @@ class Bench:
         self._java = java_plugins.JavaPlugins(stack, folder, self.kafka)
         self._copies: dict[str, Any] = {mirrors.STORE: self._mirrors, restores.STORE: self._restores}
         self._copies |= {lakes.STORE: lakes.Lakes(folder, self.kafka, self.s3), java_plugins.STORE: self._java}
+        self._copies |= {file_sinks.STORE: file_sinks.LineFiles(self._files)}
         self._search = search.SearchServer(stack, folder)
+        self.places = Places(self.kafka, self._files, self._logs, self._mirrors, MASTER)
 
     def measure(self, row: Row) -> Measured:
         """Run a row once and count what arrived."""
@@ -170,7 +184,7 @@ class Bench:
         """CPU time of the servers that hold the files; Kafka's has a column of its own."""
         if isinstance(row.load, TableRows):
             return self._databases.cpu_s("postgresql")
-        if row.store in ("kafka", restores.STORE, java_plugins.STORE):
+        if row.store in ("kafka", restores.STORE, java_plugins.STORE, file_sinks.STORE):
             return 0.0
         if row.store == mirrors.STORE:
             return self._mirrors.cpu_s()
@@ -349,13 +363,16 @@ def main() -> int:
         return measure_parse()
     if asked.own:
         return measure_own()
-    rows = [row for row in all_rows(asked.records) if not asked.rows or row.name in asked.rows]
+    known = [row for row in all_rows(asked.records) if row.name in PEERS or not asked.peers]
+    rows = [row for row in known if not asked.rows or row.name in asked.rows]
     last = last_release.read()
     folder = SHARED_MEMORY if SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK) else None
     results: list[Measured] = []
     with ExitStack() as stack:
         data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="airflow-connect-bench-", dir=folder)))
         bench = Bench(stack, data)
+        if asked.peers:
+            return measure_pairs(bench, rows, asked.repeat, keep=asked.keep)
         if any(not row.cold for row in rows):
             bench.warm_up(rows)
         print(line([*(heading for heading, _ in COLUMNS), "of last"]), flush=True)
@@ -394,11 +411,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--state", action="store_true", help="start of a run after a week of 200 connectors, a minute")
     parser.add_argument("--parse", action="store_true", help="parsing a folder of 300 connectors, half a minute")
     parser.add_argument("--own", action="store_true", help="code of our own against libraries, two minutes")
-    parser.add_argument("--keep", action="store_true", help="write the figures to docs/benchmarks.csv and its page")
+    parser.add_argument(
+        "--peers", action="store_true", help="rows beside other programs that copy the same, ten minutes"
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="write the figures to their CSV file in docs, and to its page"
+    )
     parser.add_argument("--records", type=int, default=4_000_000)
     parser.add_argument("--repeat", type=int, default=1, help="runs of each row; the table shows the median by CPU")
     asked = parser.parse_args()
-    known = {row.name for row in all_rows(asked.records)}
+    known = set(PEERS) if asked.peers else {row.name for row in all_rows(asked.records)}
     if asked.rows - known:
         parser.error(f"unknown rows {sorted(asked.rows - known)}; there are {', '.join(sorted(known))}")
     return asked
