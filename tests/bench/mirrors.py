@@ -19,6 +19,7 @@ from airflow_connect.devstack.kafka import KafkaBroker
 from tests.bench.database_sources import json_numbers
 from tests.bench.peers.watching import PeerRun, arrival_times, end_offsets
 from tests.bench.processes import TreeSampler, cpu_seconds
+from tests.bench.sources import consumed
 from tests.bench.topics import Load, fill
 from tests.devstack.mirror_worker import MirrorWorker
 from tests.support.kafka_data import create_topic, delete_topic
@@ -44,7 +45,6 @@ _PEER = {
     "consumer.fetch.max.bytes": "52428800",
     "consumer.max.partition.fetch.bytes": "4194304",
 }
-_QUIET_S = 30.0
 
 
 class Mirrors:
@@ -152,7 +152,7 @@ def checked(bootstrap: str, topic: str, load: Load) -> tuple[int, str]:
     try:
         consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(load.partitions)])
         while open_partitions:
-            messages = consumer.consume(10_000, _QUIET_S)
+            messages = consumed(consumer)
             if not messages:
                 return size, f"no end of {topic}"
             values: dict[int, list[bytes]] = {}
