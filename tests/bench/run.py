@@ -47,7 +47,7 @@ from tests.bench.last_release import Figure  # noqa: E402
 from tests.bench.output import COLUMNS, Measured, Progress, figure_of, line, median, write_runs  # noqa: E402
 from tests.bench.own_code import measure_own  # noqa: E402
 from tests.bench.parse_dags import measure_parse  # noqa: E402
-from tests.bench.peers.pairs import PEERS, Places  # noqa: E402
+from tests.bench.peers.pairs import PEERS, Places, rows_with_peers  # noqa: E402
 from tests.bench.peers.side_by_side import measure_pairs  # noqa: E402
 from tests.bench.processes import TreeSampler, cpu_seconds  # noqa: E402
 from tests.bench.rows import Row, all_rows  # noqa: E402
@@ -363,8 +363,8 @@ def main() -> int:
         return measure_parse()
     if asked.own:
         return measure_own()
-    known = [row for row in all_rows(asked.records) if row.name in PEERS or not asked.peers]
-    rows = [row for row in known if not asked.rows or row.name in asked.rows]
+    rows = [row for row in all_rows(asked.records) if not asked.rows or row.name in asked.rows]
+    rows = rows_with_peers(rows) if asked.peers else rows
     last = last_release.read()
     folder = SHARED_MEMORY if SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK) else None
     results: list[Measured] = []

@@ -6,7 +6,7 @@ and has ended before the next row begins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,3 +101,9 @@ PEERS: dict[str, Peer] = {
     "local-parquet": Peer(f"{_SPARK}, Parquet, zstd", lambda places: _spark(PARQUET, places)),
 }
 """By the name of the row."""
+
+
+def rows_with_peers(rows: Iterable[Row]) -> list[Row]:
+    """Those of `rows` that have a peer, in the order of PEERS."""
+    by_name = {row.name: row for row in rows}
+    return [by_name[name] for name in PEERS if name in by_name]
