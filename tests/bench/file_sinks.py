@@ -64,4 +64,4 @@ def check_lines(path: Path, records: int) -> tuple[int, str]:
             seen += np.bincount(known, minlength=records)
     broken += bool(rest)
     counts = ((seen == 0).sum(), "missing"), ((seen > 1).sum(), "there twice"), (broken, "broken or unknown")
-    return path.stat().st_size, ", ".join(f"{count} records are {what}" for count, what in counts if count)
+    return path.stat().st_size, ", ".join(f"{count} {what}" for count, what in counts if count)
