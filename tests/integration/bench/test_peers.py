@@ -15,8 +15,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.soak]
 ROOT = Path(__file__).parents[3]
 
 
-# Starts two brokers, an S3 server, four workers of Kafka Connect and four Spark sessions.
-@pytest.mark.budget(120)
+# Starts two brokers, an S3 server, four workers of Kafka Connect and four Spark sessions, one after the other.
+@pytest.mark.budget(180)
 @pytest.mark.timeout(600)
 def test_every_row_is_copied_by_both():
     command = [sys.executable, "tests/bench/run.py", "--peers", "--records", "20000"]
