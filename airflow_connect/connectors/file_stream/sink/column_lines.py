@@ -13,6 +13,7 @@ from airflow_connect.api.schema import Type
 if TYPE_CHECKING:
     from airflow_connect.api.columns import ValueColumns
 
+_join: Any = pc.binary_join_element_wise
 _LARGEST_BYTES = 1 << 30
 """The offsets of Arrow's text have 32 bits: with "null" and line feeds, lines of more bytes may not fit."""
 
@@ -26,6 +27,6 @@ def column_lines(value: ValueColumns) -> memoryview | None:
         return None  # The reference form decides whether such a value is null or the default.
     if texts.nbytes > _LARGEST_BYTES:
         return None
-    joined: Any = pc.binary_join_element_wise(texts, "", "\n", null_handling="replace", null_replacement="null")
+    joined = _join(texts, "", "\n", null_handling="replace", null_replacement="null")
     ends = np.frombuffer(joined.buffers()[1], np.int32)[joined.offset : joined.offset + len(joined) + 1]
     return memoryview(joined.buffers()[2])[int(ends[0]) : int(ends[-1])]
