@@ -95,7 +95,7 @@ PEERS: dict[str, Peer] = {
     "source-plain-alo": Peer(
         f"{_CONNECT}, FileStreamSource, at least once", lambda places: _file_source(kafka_connect.standalone, places)
     ),
-    "mirror": Peer(f"MirrorMaker 2 of {_CONNECT}, exactly once", _mirror_maker),
+    "mirror": Peer(f"MirrorMaker 2 of {KafkaBroker.name}, exactly once", _mirror_maker),
     "local-raw-gzip": Peer(f"{_SPARK}, text, gzip level 1", lambda places: _spark(TEXT_FAST, places)),
     "local-raw-dense": Peer(f"{_SPARK}, text, gzip level 6", lambda places: _spark(TEXT_DENSE, places)),
     "local-parquet": Peer(f"{_SPARK}, Parquet, zstd", lambda places: _spark(PARQUET, places)),

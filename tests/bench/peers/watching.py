@@ -70,6 +70,6 @@ def end_offsets(bootstrap: str, topic: str, partitions: int) -> Iterator[Callabl
 
 def committed(bootstrap: str, group: str) -> int:
     """The sum of the offsets that a consumer group has committed."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 4})
     (asked,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
     return sum(place.offset for place in asked.result(_REQUEST_S).topic_partitions or ())
