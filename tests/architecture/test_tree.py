@@ -78,7 +78,8 @@ def test_patterns_find_what_they_are_for(text, pattern):
 
 def test_benchmarks_can_be_started() -> None:
     """No test runs them, so a module that has moved would be noticed by whoever measures next."""
-    modules = sorted(f"tests.bench.{path.stem}" for path in (REPOSITORY / "tests" / "bench").glob("*.py"))
+    paths = (REPOSITORY / "tests" / "bench").rglob("*.py")
+    modules = sorted(".".join(path.relative_to(REPOSITORY).with_suffix("").parts) for path in paths)
     program = f"import importlib\nfor name in {modules}: importlib.import_module(name)"
     done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True)  # noqa: PLW1510
 

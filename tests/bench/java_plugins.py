@@ -15,13 +15,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
-from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka._model import ConsumerGroupTopicPartitions
-from confluent_kafka.admin import AdminClient
 from numpy.typing import NDArray
 
 from airflow_connect.devstack.kafka import KafkaBroker
 from tests.bench import sources
+from tests.bench.peers import kafka_connect
+from tests.bench.peers.watching import EVERY_S, LONGEST_S, committed, end_offsets
 from tests.bench.processes import TreeSampler
 from tests.bench.topics import Load
 from tests.devstack.connect_worker import ConnectWorker
@@ -35,17 +34,7 @@ _STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 _BYTES = 180
 _BATCH = 2_000
 _FIRST = 1_000_000_000
-_LONGEST_S = 1800.0
-_EVERY_S = 0.05
-# What people set who want Kafka Connect to be fast.
-_PEER = {
-    SOURCE: {"producer.override.batch.size": "262144", "producer.override.linger.ms": "50"},
-    SINK: {
-        "consumer.override.max.poll.records": "10000",
-        "consumer.override.fetch.max.bytes": "52428800",
-        "consumer.override.max.partition.fetch.bytes": "4194304",
-    },
-}
+_PEER = {SOURCE: kafka_connect.FAST_PRODUCER, SINK: kafka_connect.FAST_CONSUMER}
 _NUMBER = re.compile(rb"^(\d{10})x+$", re.MULTILINE)
 
 
@@ -96,7 +85,7 @@ class JavaPlugins:
         with TreeSampler(peer.pid) as sampler:
             peer.rest.create(name, {key: value for key, value in config.items() if key != "name"})
             done = self._is_written if kind == SOURCE else self._is_committed
-            wait_until(lambda: done(name, load), f"{load.records} records of {name}", _LONGEST_S, _EVERY_S)
+            wait_until(lambda: done(name, load), f"{load.records} records of {name}", LONGEST_S, EVERY_S)
             seconds = time.monotonic() - started
         peer.rest.stop(name)
         _, problem = self.check(name, load)
@@ -134,20 +123,11 @@ class JavaPlugins:
         return self._worker
 
     def _is_written(self, name: str, load: Load) -> bool:
-        return sum(self._ends(name, 1)) >= load.records
+        with end_offsets(self._kafka.bootstrap, name, 1) as written:
+            return written() >= load.records
 
     def _is_committed(self, name: str, load: Load) -> bool:
-        admin = AdminClient({"bootstrap.servers": self._kafka.bootstrap})
-        group = f"connect-{name}"
-        (asked,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
-        return sum(place.offset for place in asked.result(30).topic_partitions or ()) >= load.records
-
-    def _ends(self, topic: str, partitions: int) -> Sequence[int]:
-        consumer = Consumer({"bootstrap.servers": self._kafka.bootstrap, "group.id": "bench-ends"})
-        try:
-            return [consumer.get_watermark_offsets(TopicPartition(topic, n), timeout=30)[1] for n in range(partitions)]
-        finally:
-            consumer.close()
+        return committed(self._kafka.bootstrap, f"connect-{name}") >= load.records
 
 
 def _numbers(values: Sequence[bytes]) -> NDArray[np.int64]:

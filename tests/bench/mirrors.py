@@ -7,6 +7,7 @@ tasks and the same compression, measured from its first record to its last.
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +17,9 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartiti
 
 from airflow_connect.devstack.kafka import KafkaBroker
 from tests.bench.database_sources import json_numbers
+from tests.bench.peers.watching import PeerRun, arrival_times, end_offsets
 from tests.bench.processes import TreeSampler, cpu_seconds
+from tests.bench.sources import consumed
 from tests.bench.topics import Load, fill
 from tests.devstack.mirror_worker import MirrorWorker
 from tests.support.kafka_data import create_topic, delete_topic
@@ -42,8 +45,6 @@ _PEER = {
     "consumer.fetch.max.bytes": "52428800",
     "consumer.max.partition.fetch.bytes": "4194304",
 }
-_LONGEST_S = 1800.0
-_QUIET_S = 30.0
 
 
 class Mirrors:
@@ -94,50 +95,45 @@ class Mirrors:
         if load in self._compared:
             return ""
         self._compared.add(load)
-        alias, topic = "mm2", f"mm2.{load.topic}"
-        create_topic(self._target.bootstrap, topic, load.partitions)
-        properties = {"exactly.once.source.support": "enabled"}
-        with MirrorWorker.start(self._target.bootstrap, "bench-mirror", properties, heap_mb=1024) as worker:
-            made = self.connector(alias, load, _PEER)
-            config = {key: value for key, value in made.items() if key != "name" and not key.startswith("offset-syncs")}
-            cpu = cpu_seconds(worker.pid)
-            with TreeSampler(worker.pid) as sampler:
-                worker.rest.create(alias, config)
-                first, last = self._copied_at(topic, load)
-            cpu = cpu_seconds(worker.pid) - cpu
-        _, problem = checked(self._target.bootstrap, topic, load)
-        delete_topic(self._target.bootstrap, topic)
-        rate, per_million = load.records / max(last - first, 0.001), cpu / load.records * 1e6
+        with self.start_peer() as worker:
+            run = self.copy_with(worker, load)
+        rate, per_million = load.records / max(run.copy_s, 0.001), run.cpu_s / load.records * 1e6
         print(
             f"  peer: MirrorMaker 2, exactly once: {rate:,.0f} records/s ({ours_per_s / rate:.1f} times as fast here),"
             f" CPU s/M {per_million:.2f} ({per_million / ours_cpu_s_per_million:.1f} times ours),"
-            f" peak {sampler.peak_bytes >> 20} MB",
+            f" peak {run.peak_bytes >> 20} MB",
             flush=True,
         )
-        return f"MirrorMaker 2: {problem}" if problem else ""
+        return f"MirrorMaker 2: {run.problem}" if run.problem else ""
+
+    def start_peer(self) -> MirrorWorker:
+        """A worker of Kafka Connect with MirrorMaker 2, which copies exactly once."""
+        properties = {"exactly.once.source.support": "enabled"}
+        return MirrorWorker.start(self._target.bootstrap, "bench-mirror", properties, heap_mb=1024)
+
+    def copy_with(self, worker: MirrorWorker, load: Load) -> PeerRun:
+        """Copy a topic with MirrorMaker 2, and count the records of its copy, which is removed."""
+        alias = f"mm2-{uuid.uuid4().hex[:8]}"
+        topic = f"{alias}.{load.topic}"
+        create_topic(self._target.bootstrap, topic, load.partitions)
+        made = self.connector(alias, load, _PEER)
+        config = {key: value for key, value in made.items() if key != "name" and not key.startswith("offset-syncs")}
+        with (
+            end_offsets(self._target.bootstrap, topic, load.partitions) as written,
+            TreeSampler(worker.pid) as sampler,
+        ):
+            started = time.monotonic()
+            worker.rest.create(alias, config)
+            first, last = arrival_times(written, load.records, "MirrorMaker 2")
+        worker.rest.stop(alias)  # Its last transaction is committed.
+        size, problem = self.check(alias, load)
+        return PeerRun(last - first, last - started, sampler.used_s, sampler.peak_bytes, size, problem)
 
     @property
     def _upstream(self) -> KafkaBroker:
         if self._source is None:
             self._source = self._stack.enter_context(KafkaBroker.start(self._folder / "upstream", heap_mb=1024))
         return self._source
-
-    def _copied_at(self, topic: str, load: Load) -> tuple[float, float]:
-        """When the first record was there, and when all were; counted by offsets, of which some are markers."""
-        deadline, first = time.monotonic() + _LONGEST_S, 0.0
-        settings = {"bootstrap.servers": self._target.bootstrap, "group.id": "bench-watches"}
-        consumer = Consumer({**settings, "isolation.level": "read_uncommitted"})
-        places = [TopicPartition(topic, number) for number in range(load.partitions)]
-        try:
-            while time.monotonic() < deadline:
-                written = sum(consumer.get_watermark_offsets(place, timeout=30)[1] for place in places)
-                first = first or (time.monotonic() if written else 0.0)
-                if written >= load.records:
-                    return first, time.monotonic()
-                time.sleep(0.05)
-        finally:
-            consumer.close()
-        raise RuntimeError(f"MirrorMaker 2 has copied {written} of {load.records} records in {_LONGEST_S:.0f} s.")
 
 
 def checked(bootstrap: str, topic: str, load: Load) -> tuple[int, str]:
@@ -156,7 +152,7 @@ def checked(bootstrap: str, topic: str, load: Load) -> tuple[int, str]:
     try:
         consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(load.partitions)])
         while open_partitions:
-            messages = consumer.consume(10_000, _QUIET_S)
+            messages = consumed(consumer)
             if not messages:
                 return size, f"no end of {topic}"
             values: dict[int, list[bytes]] = {}

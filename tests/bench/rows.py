@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from tests.bench import database_sinks, database_sources, java_plugins, lakes, mirrors, restores, search, sources
+from tests.bench import (
+    database_sinks,
+    database_sources,
+    file_sinks,
+    java_plugins,
+    lakes,
+    mirrors,
+    restores,
+    search,
+    sources,
+)
 from tests.bench.database_sources import TableRows
 from tests.bench.sources import LogLines
 from tests.bench.topics import SCHEMA, Load
@@ -91,9 +101,9 @@ class Row:
         load: the topic, or for a source the file or the table.
         config: connector keys beyond those that all rows share.
         cold: a driver process of its own, started for this run, instead of a session that has copied before.
-        store: where the copy goes: `s3`, `local` (files in a directory), `hdfs`, `postgresql`, `mariadb`, `kafka`
-            from a file or a table, `mirror` from another broker, `restore` from a backup, `iceberg`, `opensearch`, or
-            `java`: a Java plugin that does next to nothing.
+        store: where the copy goes: `s3`, `local` (files in a directory), `lines` (one file), `hdfs`, `postgresql`,
+            `mariadb`, `kafka` from a file or a table, `mirror` from another broker, `restore` from a backup,
+            `iceberg`, `opensearch`, or `java`: a Java plugin that does next to nothing.
         is_idle: the run is repeated, and the second one, which finds nothing new, is measured.
     """
 
@@ -145,9 +155,10 @@ def all_rows(records: int) -> list[Row]:
     main += [
         Row(f"local-{row.name}", f"{row.about}: local files", row.load, row.config, store="local")
         for row in main
-        if row.name in ("raw-gzip", "raw-none", "json-hourly", "parquet")
+        if row.name in ("raw-gzip", "raw-none", "raw-dense", "json-hourly", "parquet")
     ]
     main += [
+        Row("file-sink", "values as lines of one local file: FileStreamSink", hours, store=file_sinks.STORE),
         Row("hdfs-json-hourly", "JSON lines in 24 hourly directories: HDFS", hours, HDFS_JSON, store="hdfs"),
         Row("hdfs-parquet", "typed Parquet, snappy: HDFS", hours, HDFS_PARQUET, store="hdfs"),
         Row("json-plain", "JSON lines in 24 hourly directories, not compressed", hours, JSON),

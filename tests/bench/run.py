@@ -7,11 +7,9 @@ numbers of one run: docs/benchmarks.md.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,7 +17,6 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -33,12 +30,25 @@ from airflow_connect.documents.run import DONE, EMPTY, RunReport  # noqa: E402
 from airflow_connect.runtime.driver.process import DriverProcess  # noqa: E402
 from airflow_connect.runtime.spec import RunSpec  # noqa: E402
 from tests.bench import database_sinks as databases  # noqa: E402
-from tests.bench import database_sources, java_plugins, lakes, last_release, mirrors, restores, search, sources  # noqa: E402
+from tests.bench import (  # noqa: E402  # noqa: E402
+    database_sources,
+    file_sinks,
+    java_plugins,
+    lakes,
+    last_release,
+    mirrors,
+    restores,
+    search,
+    sources,
+)
 from tests.bench.arrivals import BUCKET, Arrived, check_arrivals, check_files, check_hdfs, remove, remove_hdfs  # noqa: E402
 from tests.bench.database_sources import TableRows  # noqa: E402
 from tests.bench.last_release import Figure  # noqa: E402
+from tests.bench.output import COLUMNS, Measured, Progress, figure_of, line, median, write_runs  # noqa: E402
 from tests.bench.own_code import measure_own  # noqa: E402
 from tests.bench.parse_dags import measure_parse  # noqa: E402
+from tests.bench.peers.pairs import PEERS, Places, rows_with_peers  # noqa: E402
+from tests.bench.peers.side_by_side import measure_pairs  # noqa: E402
 from tests.bench.processes import TreeSampler, cpu_seconds  # noqa: E402
 from tests.bench.rows import Row, all_rows  # noqa: E402
 from tests.bench.sources import LogLines  # noqa: E402
@@ -51,26 +61,6 @@ from tests.support.kafka_data import create_topic, delete_topic  # noqa: E402
 
 SHARED_MEMORY = Path("/dev/shm")
 MASTER = "local[2]"
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One run of one row. Rates count from the start of the copy (warm rows) or of the process (cold rows)."""
-
-    row: str
-    records: int
-    seconds: float
-    copy_seconds: float
-    records_per_s: int
-    copy_records_per_s: int
-    cpu_s_per_million: float
-    kafka_cpu_s_per_million: float
-    store_cpu_s_per_million: float
-    peak_memory_mb: int
-    objects: int
-    mb_per_million: float
-    load_average: float
-    problem: str = ""
 
 
 class Bench:
@@ -93,7 +83,9 @@ class Bench:
         self._java = java_plugins.JavaPlugins(stack, folder, self.kafka)
         self._copies: dict[str, Any] = {mirrors.STORE: self._mirrors, restores.STORE: self._restores}
         self._copies |= {lakes.STORE: lakes.Lakes(folder, self.kafka, self.s3), java_plugins.STORE: self._java}
+        self._copies |= {file_sinks.STORE: file_sinks.LineFiles(self._files)}
         self._search = search.SearchServer(stack, folder)
+        self.places = Places(self.kafka, self._files, self._logs, self._mirrors, MASTER)
 
     def measure(self, row: Row) -> Measured:
         """Run a row once and count what arrived."""
@@ -192,7 +184,7 @@ class Bench:
         """CPU time of the servers that hold the files; Kafka's has a column of its own."""
         if isinstance(row.load, TableRows):
             return self._databases.cpu_s("postgresql")
-        if row.store in ("kafka", restores.STORE, java_plugins.STORE):
+        if row.store in ("kafka", restores.STORE, java_plugins.STORE, file_sinks.STORE):
             return 0.0
         if row.store == mirrors.STORE:
             return self._mirrors.cpu_s()
@@ -360,21 +352,6 @@ def _children_cpu_s() -> float:
     return times.children_user + times.children_system
 
 
-class Progress:
-    """A line on standard error that is written over; silent where that is not a terminal."""
-
-    def __init__(self, about: str, total: int) -> None:
-        self._about, self._total = about, total
-
-    def __call__(self, done: int) -> None:
-        if sys.stderr.isatty():
-            print(f"\r{self._about}: {done:,} of {self._total:,} ", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Leave the line."""
-        print(f"\r{self._about}: {self._total:,}{' ' * 20}", file=sys.stderr, flush=True)
-
-
 def main() -> int:
     """Run the rows that were asked for, print the table, write the CSV; 1 when a record was lost or doubled."""
     asked = _arguments()
@@ -387,96 +364,44 @@ def main() -> int:
     if asked.own:
         return measure_own()
     rows = [row for row in all_rows(asked.records) if not asked.rows or row.name in asked.rows]
+    rows = rows_with_peers(rows) if asked.peers else rows
     last = last_release.read()
     folder = SHARED_MEMORY if SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK) else None
     results: list[Measured] = []
     with ExitStack() as stack:
         data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="airflow-connect-bench-", dir=folder)))
         bench = Bench(stack, data)
+        if asked.peers:
+            return measure_pairs(bench, rows, asked.repeat, keep=asked.keep)
         if any(not row.cold for row in rows):
             bench.warm_up(rows)
-        print(_line([*(heading for heading, _ in _COLUMNS), "of last"]), flush=True)
+        print(line([*(heading for heading, _ in COLUMNS), "of last"]), flush=True)
         figures: list[Figure] = []
         try:
             for row in rows:
                 runs = _measure(bench, row, asked.repeat, last)
                 results += runs
-                figures += [] if any(run.problem for run in runs) else [_figure(row, _median(runs))]
+                figures += [] if any(run.problem for run in runs) else [figure_of(row, median(runs))]
         finally:
-            _write(results)
+            write_runs(results)
             if asked.keep:
                 last_release.keep(figures)
     return int(any(run.problem for run in results))
 
 
-_COLUMNS: list[tuple[str, Any]] = [
-    ("row", lambda m: m.row),
-    ("copy rec/s", lambda m: f"{m.copy_records_per_s:,}"),
-    ("run rec/s", lambda m: f"{m.records_per_s:,}"),
-    ("run s", lambda m: f"{m.seconds:.1f}"),
-    ("CPU s/M", lambda m: f"{m.cpu_s_per_million:.2f}"),
-    ("Kafka", lambda m: f"{m.kafka_cpu_s_per_million:.2f}"),
-    ("store", lambda m: f"{m.store_cpu_s_per_million:.2f}"),
-    ("peak MB", lambda m: str(m.peak_memory_mb)),
-    ("objects", lambda m: str(m.objects)),
-    ("MB/M", lambda m: f"{m.mb_per_million:.1f}"),
-    ("load", lambda m: f"{m.load_average:.1f}"),
-]
-
-
 def _measure(bench: Bench, row: Row, repeat: int, last: Mapping[str, Figure]) -> list[Measured]:
     """Run a row, print the median of its runs and its ratio to the last release, say what went wrong."""
     runs = [bench.measure(row) for _ in range(repeat)]
-    found = _median(runs)
+    found = median(runs)
     ratio = last_release.compared(row.name, found.records, found.copy_records_per_s, found.cpu_s_per_million, last)
-    print(_line([*(show(found) for _, show in _COLUMNS), ratio]), flush=True)
+    print(line([*(show(found) for _, show in COLUMNS), ratio]), flush=True)
     if last_release.is_slower(row.name, found.records, found.copy_records_per_s, last):
         print(f"  SLOWER {row.name}: less than {last_release.SLOWER} of the rate of the last release", flush=True)
     problems = [f"{run.row}: {run.problem}" for run in runs if run.problem]
-    problems += [problem] if (problem := bench.say_peer(row, _median(runs))) else []
+    problems += [problem] if (problem := bench.say_peer(row, median(runs))) else []
     for problem in problems:
         print(f"  FAILED {problem}", flush=True)
     return runs
-
-
-def _figure(row: Row, found: Measured) -> Figure:
-    return Figure(
-        row=row.name,
-        about=row.about,
-        records=found.records,
-        copy_rate=found.copy_records_per_s,
-        run_rate=found.records_per_s,
-        cpu=found.cpu_s_per_million,
-        kafka_cpu=found.kafka_cpu_s_per_million,
-        store_cpu=found.store_cpu_s_per_million,
-        peak_mb=found.peak_memory_mb,
-        objects=found.objects,
-        mb_per_million=found.mb_per_million,
-        load=found.load_average,
-        **last_release.place(),
-    )
-
-
-def _line(cells: list[str]) -> str:
-    return cells[0].ljust(20) + "".join(cell.rjust(12) for cell in cells[1:-1]) + cells[-1].rjust(18)
-
-
-def _median(runs: list[Measured]) -> Measured:
-    """The run in the middle, by CPU time."""
-    ordered = sorted(runs, key=lambda run: run.cpu_s_per_million)
-    middle = statistics.median_low(range(len(ordered)))
-    return ordered[middle]
-
-
-def _write(results: list[Measured]) -> None:
-    folder = REPOSITORY / "bench-results"
-    folder.mkdir(exist_ok=True)
-    path = folder / time.strftime("%Y%m%dT%H%M%S.csv")
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(Measured.__dataclass_fields__))
-        writer.writeheader()
-        writer.writerows(asdict(run) for run in results)
-    print(f"Every run: {path.relative_to(REPOSITORY)}")
 
 
 def _arguments() -> argparse.Namespace:
@@ -486,11 +411,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--state", action="store_true", help="start of a run after a week of 200 connectors, a minute")
     parser.add_argument("--parse", action="store_true", help="parsing a folder of 300 connectors, half a minute")
     parser.add_argument("--own", action="store_true", help="code of our own against libraries, two minutes")
-    parser.add_argument("--keep", action="store_true", help="write the figures to docs/benchmarks.csv and its page")
+    parser.add_argument(
+        "--peers", action="store_true", help="rows beside other programs that copy the same, ten minutes"
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="write the figures to their CSV file in docs, and to its page"
+    )
     parser.add_argument("--records", type=int, default=4_000_000)
     parser.add_argument("--repeat", type=int, default=1, help="runs of each row; the table shows the median by CPU")
     asked = parser.parse_args()
-    known = {row.name for row in all_rows(asked.records)}
+    known = set(PEERS) if asked.peers else {row.name for row in all_rows(asked.records)}
     if asked.rows - known:
         parser.error(f"unknown rows {sorted(asked.rows - known)}; there are {', '.join(sorted(known))}")
     return asked

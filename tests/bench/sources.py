@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import gzip
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import Consumer, KafkaError, Message
 from confluent_kafka import TopicPartition as Place
 from numpy.typing import NDArray
 
@@ -20,7 +21,7 @@ from tests.bench.file_lines import LINE, REGEX
 
 _LINES_AT_ONCE = 100_000
 _NUMBER = re.compile(rb"/page/(\d+)")
-_QUIET_S = 30.0
+_QUIET_S, _WAIT_S = 30.0, 0.5
 _STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 PLAIN = {"value.converter": _STRINGS}
 FIELDS = {
@@ -74,6 +75,18 @@ def line_numbers(values: Sequence[bytes]) -> NDArray[np.int64]:
     return np.array([int(number) for number in _NUMBER.findall(b"\n".join(values))], np.int64)
 
 
+def consumed(consumer: Consumer) -> list[Message]:
+    """Some messages, [] if none has come for half a minute.
+
+    The client waits until it has as many as were asked for: with a long wait, each end of a topic would take that long.
+    """
+    deadline = time.monotonic() + _QUIET_S
+    while time.monotonic() < deadline:
+        if messages := consumer.consume(10_000, _WAIT_S):
+            return list(messages)
+    return []
+
+
 def check_topic(
     bootstrap: str, topic: str, records: int, numbers_of: Callable[[Sequence[bytes]], NDArray[np.int64]] = line_numbers
 ) -> tuple[int, str]:
@@ -92,7 +105,7 @@ def check_topic(
     try:
         consumer.assign([Place(topic, 0, 0)])
         while True:
-            messages = consumer.consume(10_000, _QUIET_S)
+            messages = consumed(consumer)
             if not messages:
                 return size, f"no end of {topic} after {int(found.sum())} records"
             values = [message.value() or b"" for message in messages if message.error() is None]

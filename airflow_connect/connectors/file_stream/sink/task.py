@@ -17,6 +17,7 @@ from airflow_connect.stores.staging import results
 from airflow_connect.stores.store import FileIdentity
 
 if TYPE_CHECKING:
+    from airflow_connect.api.columns import RecordColumns
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.api.staging import StagedFile
 
@@ -37,6 +38,7 @@ class FileStreamSinkTask(SinkTask):
     """Values to lines."""
 
     repeats_put = False  # The first lines of a list may already be written.
+    needs_keys = False
 
     def __init__(self) -> None:
         """Opens nothing."""
@@ -63,17 +65,21 @@ class FileStreamSinkTask(SinkTask):
         for record in records:
             self.writing = record
             line = f"{java_string(record.value_schema, record.value)}\n".encode("utf-8", "replace")
-            place = record.original_topic, record.original_partition
-            segment = self._segments.get(place)
-            if segment is None:
-                segment = self._segments[place] = _Segment(self._open(*place, record.offset))
-            segment.file.write(line)
-            segment.end = record.offset + 1
-            segment.lines += 1
-            self._held_bytes += len(line)
-            if self._held_bytes >= MEMORY_BYTES:
-                self._spill()
+            self._append(record.original_topic, record.original_partition, line, (record.offset, record.offset), 1)
         self.writing = None
+
+    def put_columns(self, batches: Sequence[RecordColumns]) -> bool:
+        """Write the lines of text and null values; see `ColumnarSinkTask`."""
+        from airflow_connect.connectors.file_stream.sink.column_lines import column_lines
+
+        made = [column_lines(batch.value) for batch in batches]
+        if None in made:
+            return False
+        for batch, lines in zip(batches, made, strict=True):
+            assert lines is not None
+            offsets = int(batch.offsets[0]), int(batch.offsets[-1])
+            self._append(batch.original_topic, batch.original_partition, lines, offsets, len(batch))
+        return True
 
     def flush(self) -> list[StagedFile]:
         """End every segment, and wait until it is on the disk.
@@ -94,6 +100,20 @@ class FileStreamSinkTask(SinkTask):
         """Release the stager; staged segments stay."""
         if self._stager is not None:
             self._stager.close()
+
+    def _append(
+        self, topic: str, partition: int, data: bytes | memoryview, offsets: tuple[int, int], lines: int
+    ) -> None:
+        """Append lines to the segment of a partition; `offsets` are those of the first and the last record."""
+        segment = self._segments.get((topic, partition))
+        if segment is None:
+            segment = self._segments[topic, partition] = _Segment(self._open(topic, partition, offsets[0]))
+        segment.file.write(data)
+        segment.end = offsets[1] + 1
+        segment.lines += lines
+        self._held_bytes += len(data)
+        if self._held_bytes >= MEMORY_BYTES:
+            self._spill()
 
     def _open(self, topic: str, partition: int, start: int) -> LocalStagingFile:
         if self._stager is None:
