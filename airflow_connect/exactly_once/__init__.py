@@ -40,12 +40,12 @@ discards what it staged. A run that is killed may have requests in flight, which
 executor, or a second attempt of a slow task, may stage files even after the commit. Therefore each of the next three
 runs sweeps again what such a run may have left.
 
-The files of a newer run look like those of a run that has died. So whoever discards lists first; files that were listed
-before a newer run began cannot belong to it. Then a run that sweeps what dead runs have left writes the state, which
-Kafka refuses if a newer run has fenced this one: reading is not enough, because a run that was suspended between `fence`
+The files of a newer run look like those of a run that has died. So whoever discards lists first; files that were
+listed before a newer run began cannot belong to it. Then a run that sweeps what dead runs have left writes the state,
+which Kafka refuses if a newer run has fenced this one. Reading is not enough: a run that was suspended between `fence`
 and its first look at the state reads the newer run's state. A run that fails by itself discards what it staged before
-it ends, except the files that an open manifest names. It reads the journal after it has listed, and discards only if no
-newer run has begun to copy or to recover; if one has, that is why this one failed, and its error says so.
+it ends, except the files that an open manifest names. It reads the journal after it has listed, and discards only if
+no newer run has begun to copy or to recover; if one has, that is why this one failed, and its error says so.
 
 The bucket's lifecycle rule may abort the uploads of an open manifest. The missing files are then copied again from the
 manifest's own ranges, under the same keys. This works because the layout is a pure function of the log, the

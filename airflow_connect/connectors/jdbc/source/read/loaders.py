@@ -13,27 +13,30 @@ if TYPE_CHECKING:
 def load_leniently(connection: Connection) -> None:
     """Types that Connect has as texts arrive as texts, and dates and times that Python has not as `Beyond`.
 
-    An interval is left out, but the driver would end the whole result for one that Python has not.
+    An interval is left out, but the driver would end the whole result for one that Python has not. A connection reads
+    many tables, one after the other: doing it again changes nothing.
     """
+    from psycopg.pq import Format
     from psycopg.types.string import TextLoader
 
     adapters = connection.connection.driver_connection.adapters  # type: ignore[union-attr]
     for name in ("json", "jsonb", "uuid", "interval"):
         adapters.register_loader(name, TextLoader)
     for name in ("date", "timestamp", "timestamptz", "time", "timetz"):
-        adapters.register_loader(name, _lenient(adapters, adapters.types[name].oid))
+        original = adapters.get_loader(adapters.types[name].oid, Format.TEXT)
+        if not getattr(original, "is_lenient", False):
+            adapters.register_loader(name, _lenient(original))
 
 
-def _lenient(adapters: Any, oid: int) -> Any:
+def _lenient(original: Any) -> Any:
     """The driver's loader of a type, except for values that it refuses; without it, one would end the whole result."""
     from psycopg import DataError
     from psycopg.adapt import Loader
-    from psycopg.pq import Format
-
-    original = adapters.get_loader(oid, Format.TEXT)
 
     class LenientLoader(Loader):
         """Asks the original."""
+
+        is_lenient = True
 
         def __init__(self, oid: int, context: Any = None) -> None:
             super().__init__(oid, context)

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from airflow_connect.connectors.jdbc.source.read.loaders import load_leniently
+from airflow_connect.connectors.jdbc.source.values.out_of_range import Beyond
 from airflow_connect.errors import ConfigError, DataError
 from tests.support.copies.jdbc_source import Copies, Run
 from tests.support.servers.databases import Database
@@ -180,3 +182,16 @@ def test_tracked_column_is_never_changed(postgresql_database: Database, columnar
     }  # fmt: skip
     with pytest.raises(DataError, match="tracked"):
         copied(postgresql_database, columnar, **more)
+
+
+def test_a_connection_that_reads_many_tables_reads_the_last_as_the_first(postgresql_database):
+    """Each table added a loader around that of the one before: after five hundred, Python refused the depth."""
+    query = "SELECT timestamptz 'infinity', date '2020-01-01'"
+    with postgresql_database.connected() as connection:
+        load_leniently(connection)
+        first = connection.exec_driver_sql(query).one()
+        for _ in range(1500):
+            load_leniently(connection)
+        last = connection.exec_driver_sql(query).one()
+    assert isinstance(first[0], Beyond)
+    assert (last[0].text, last[1]) == (first[0].text, date(2020, 1, 1))
