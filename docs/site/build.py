@@ -84,6 +84,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "how-to/approve-a-copy",
         "how-to/free-the-worker-slot",
         "how-to/run-on-a-spark-cluster",
+        "how-to/size-a-cluster",
     ),
     "Tasks": (
         "how-to/import-log-files",

@@ -124,6 +124,7 @@ class Row:
 def all_rows(records: int) -> list[Row]:
     """Every row, for a load of `records`."""
     hours, one = Load(10, 24, records), Load(1, 24, records)
+    large = Load(10, 24, records // 8, record_bytes=2_000)
     avro, envelopes = Load(10, 24, records, is_avro=True), Load(10, 24, records // 2, has_schemas=True)
     json = {**JSON, **_GZIP}
     main = [
@@ -151,6 +152,11 @@ def all_rows(records: int) -> list[Row]:
         )
         for row in main
         if row.name in ("json-hourly", "parquet", "envelope-parquet")
+    ]
+    main += [
+        Row(f"{row.name}-2k", f"{row.about}, records of 2,000 bytes", large, row.config)
+        for row in main
+        if row.name in ("raw-gzip", "json-hourly", "parquet")
     ]
     main += [
         Row(f"local-{row.name}", f"{row.about}: local files", row.load, row.config, store="local")

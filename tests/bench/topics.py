@@ -50,6 +50,7 @@ class Load:
             records, which are of any earlier instant.
         has_headers: whether each record has two headers of the same name.
         has_schemas: whether each record has its schema, as JsonConverter writes it.
+        record_bytes: size of a JSON record; what is beyond 200 bytes is text in its last field.
     """
 
     partitions: int
@@ -59,12 +60,14 @@ class Load:
     late_percent: int = 0
     has_headers: bool = False
     has_schemas: bool = False
+    record_bytes: int = RECORD_BYTES
 
     @property
     def topic(self) -> str:
         """Name of the topic."""
         kind = ("-avro" if self.is_avro else "") + (f"-late{self.late_percent}" if self.late_percent else "")
         kind += ("-headers" if self.has_headers else "") + ("-schemas" if self.has_schemas else "")
+        kind += "" if self.record_bytes == RECORD_BYTES else f"-{self.record_bytes}b"
         return f"load-{self.partitions}p-{self.directories}d-{self.records}{kind}"
 
     def rows(self, schema_id: int = 0) -> Iterator[tuple[int, bytes, int]]:
@@ -79,13 +82,13 @@ class Load:
             if self.is_avro:
                 value = prefix + _avro(n, stamp, bits, note)
             else:
-                value = before + (_json_head(n, stamp, bits) + note)[: RECORD_BYTES - 2].encode() + b'"}' + after
+                value = before + (_json_head(n, stamp, bits) + note)[: self.record_bytes - 2].encode() + b'"}' + after
             yield n % self.partitions, value, stamp
 
     def _drawn(self) -> Iterator[tuple[int, int, int, str]]:
         """Id, timestamp, random bits and note of every record."""
         chosen, words = random.Random(20), _TEXT.split()
-        notes = [" ".join(chosen.choices(words, k=24)) for _ in range(1000)]
+        notes = [" ".join(chosen.choices(words, k=24 + (self.record_bytes - RECORD_BYTES) // 4)) for _ in range(1000)]
         for n in range(self.records):
             bits = chosen.getrandbits(128)
             yield n, FIRST_MS + self._since_first_ms(n, bits), bits, notes[(bits >> 50) % 1000]

@@ -1,0 +1,182 @@
+"""What a run costs the driver with many topics, many partitions or many files: time, CPU time, memory.
+
+usage: python -m tests.bench.growth [CASE ...]
+
+Each run is a process of its own, without Spark, so the figures are those of driver and tasks together. The second run
+finds nothing to copy. Prints the table of docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.runtime.crash_points import MANIFEST_WRITTEN, VARIABLE
+from airflow_connect.runtime.spec import RunSpec
+from tests.bench import last_release
+from tests.support.waiting import wait_until
+
+TOPICS_AT_ONCE, PARTITIONS_AT_ONCE = 500, 5_000
+"""A broker refuses requests for much more."""
+HEAP_MB = 2048
+PARTITION_RECORDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is copied.
+
+    Attributes:
+        topics, partitions: of the load; each partition has `records` records.
+        flush_size: records in a file.
+        crash: a run is killed between its manifest and its commit first, and the run that is measured recovers it.
+    """
+
+    topics: int
+    partitions: int
+    records: int = PARTITION_RECORDS
+    flush_size: int = 1000
+    crash: bool = False
+
+    @property
+    def prefix(self) -> str:
+        """Of the names of its topics."""
+        return f"g{self.topics}x{self.partitions}x{self.records}{'c' if self.crash else ''}-"
+
+
+CASES = {
+    "10 topics": Case(10, 1),
+    "1,000 topics": Case(1_000, 1),
+    "10,000 topics": Case(10_000, 1),
+    "1,000 partitions of a topic": Case(1, 1_000),
+    "10,000 partitions of a topic": Case(1, 10_000),
+    "a manifest of 100,000 files": Case(1, 10, records=10_000, flush_size=1),
+    "a manifest of 100,000 files, recovered": Case(1, 10, records=10_000, flush_size=1, crash=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one process, from its start to its end, the interpreter's included."""
+
+    seconds: float
+    cpu_s: float
+    peak_mb: int
+    report: Mapping[str, Any]
+
+
+def main() -> int:
+    """Measure and print; 1 if a run did something else than it should."""
+    chosen = sys.argv[1:] or list(CASES)
+    with _memory_folder() as folder, KafkaBroker.start(folder / "kafka", heap_mb=HEAP_MB) as kafka:
+        print("| what | files | s | CPU s | peak MB | then a run that finds nothing, s | CPU s | peak MB |")
+        print("|---|---|---|---|---|---|---|---|", flush=True)
+        for name in chosen:
+            case = CASES[name]
+            _fill(kafka.bootstrap, case)
+            target = folder / "out" / case.prefix
+            if case.crash:
+                _run(kafka.bootstrap, case, target, {VARIABLE: MANIFEST_WRITTEN})
+            copied, idle = _run(kafka.bootstrap, case, target), _run(kafka.bootstrap, case, target)
+            files = sum(path.is_file() for path in target.rglob("*"))
+            wanted = case.topics * case.partitions * case.records
+            lines = sum(path.read_bytes().count(b"\n") for path in target.rglob("*") if path.is_file())
+            if lines != wanted or idle.report["status"] != "empty":
+                print(f"{name}: {lines} records instead of {wanted}, {copied.report} {idle.report}", file=sys.stderr)
+                return 1
+            cells = (f"{cost.seconds:.1f} | {cost.cpu_s:.1f} | {cost.peak_mb:,}" for cost in (copied, idle))
+            print(f"| {name} | {files:,} | {' | '.join(cells)} |", flush=True)
+    place = last_release.place()
+    print(f"\nCommit {place['commit']}, {place['date']}, {place['machine']}: load average {os.getloadavg()[0]:.1f}.")
+    return 0
+
+
+@contextmanager
+def _memory_folder() -> Iterator[Path]:
+    memory = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="airflow-connect-bench-", dir=memory) as folder:
+        yield Path(folder)
+
+
+def _fill(bootstrap: str, case: Case) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    names = [f"{case.prefix}{number}" for number in range(case.topics)]
+    for start in range(0, len(names), TOPICS_AT_ONCE):
+        at_first = min(case.partitions, PARTITIONS_AT_ONCE)
+        topics = [NewTopic(name, at_first, 1) for name in names[start : start + TOPICS_AT_ONCE]]
+        for made in admin.create_topics(topics, request_timeout=120).values():
+            made.result(180)
+    for count in range(2 * PARTITIONS_AT_ONCE, case.partitions + 1, PARTITIONS_AT_ONCE):
+        for grown in admin.create_partitions([NewPartitions(name, count) for name in names]).values():
+            grown.result(180)
+    failed: list[object] = []
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "delivery.report.only.error": True,
+            "on_delivery": lambda error, _: failed.append(error),
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
+    wait_until(lambda: _seen(producer, names) == case.topics * case.partitions, "the broker shows every partition")
+    for name in names:
+        for partition in range(case.partitions):
+            for number in range(case.records):
+                producer.produce(name, f"record {number}", partition=partition)
+        producer.poll(0)
+    if producer.flush(300) or failed:
+        raise RuntimeError(f"Not every record was written: {failed[:1]}")
+
+
+def _seen(producer: Producer, names: list[str]) -> int:
+    shown = producer.list_topics(timeout=60).topics
+    return sum(len(shown[name].partitions) for name in names if name in shown)
+
+
+def _run(bootstrap: str, case: Case, target: Path, environment: Mapping[str, str] | None = None) -> Cost:
+    strings = "org.apache.kafka.connect.storage.StringConverter"
+    connector = {
+        "name": f"growth-{case.prefix}",
+        "connector.class": "LocalSink",
+        "topics.regex": f"{case.prefix}.*",
+        "store.url": f"file://{target}",
+        "format.class": "io.confluent.connect.hdfs.string.StringFormat",
+        "flush.size": str(case.flush_size),
+        "tasks.max": "2",
+    }
+    worker = {"bootstrap.servers": bootstrap, "key.converter": strings, "value.converter": strings}
+    text = json.dumps(RunSpec(connector, {**worker, "runs.storage.replication.factor": "1"}).to_json())
+    started = os.times().elapsed
+    process = subprocess.Popen(
+        [sys.executable, "-m", "airflow_connect.testing.run_once"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **(environment or {})}, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(text + "\n")
+    process.stdin.close()
+    lines = process.stdout.read().splitlines()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    report = json.loads(lines[-1]) if lines else {}
+    if report.get("error"):
+        raise RuntimeError(f"A run failed: {report['error']}")
+    cpu_s = usage.ru_utime + usage.ru_stime
+    return Cost(os.times().elapsed - started, cpu_s, usage.ru_maxrss // 1024, report)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
