@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +28,23 @@ if TYPE_CHECKING:
 
 
 NO_PARTITION = -1
+
+
+@runtime_checkable
+class ColumnarSinkConnector(Protocol):
+    """Optional methods of a sink connector, with which a plan tells what keeps records out of columns.
+
+    Both are called after `start`, only if a plan is shown, and open no connections.
+    """
+
+    def stage_without_columns(self) -> str:
+        """What of this configuration makes the tasks take all records one by one, as a noun; "": nothing does.
+
+        It follows "because of" in a sentence, such as "the partitioner (DailyPartitioner)".
+        """
+
+    def takes_whole_records(self) -> bool:
+        """Whether the tasks take messages as they are, so converters and transformations do not matter."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -50,6 +50,14 @@ class FileStreamSinkConnector(StagingSinkConnector):
                 config_path=SinkKeys.delivery_guarantee.name,
             )
 
+    def stage_without_columns(self) -> str:
+        """Its tasks have no columnar form."""
+        return f"the connector ({type(self).__name__})"
+
+    def takes_whole_records(self) -> bool:
+        """It writes values."""
+        return False
+
     def store_name(self, config: Mapping[str, str]) -> str:
         """Where lines go."""
         return FileSinkConfig.from_config(config).store_name

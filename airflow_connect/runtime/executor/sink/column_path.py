@@ -63,8 +63,13 @@ def column_path(
 def stage_without_columns(value_converter: Any, steps: Sequence[ColumnStage]) -> str:
     """The first stage of a configuration that has no columnar form, as the reason in a note; "": all have one."""
     if not _is_columnar(value_converter, ColumnarConverter):
-        return _VALUE_CONVERTER
-    return next((_name_of(step) for step in steps if not have_columns([step])), "")
+        return f"{_VALUE_CONVERTER} ({type(value_converter).__name__})"
+    for step in steps:
+        if not _is_columnar(step.transformation, ColumnarTransformation):
+            return _name_of(step)
+        if step.predicate is not None and not _is_columnar(step.predicate, ColumnarPredicate):
+            return f"the predicate ({type(step.predicate).__name__}) of {_name_of(step)}"
+    return ""
 
 
 def have_columns(steps: Sequence[ColumnStage]) -> bool:

@@ -95,13 +95,13 @@ class SinkLoop:
         """Whether every stage has a columnar form, so none is Java, and headers that are not used cannot fail."""
         if self._batches is not None:
             return self._stays_slow("Java classes in the chain")
-        if not self._converter.headers_never_fail:
-            return self._stays_slow("the header converter")
         if not self._sink.accepts_columns():
             return self._stays_slow("the sink with this configuration")
         if isinstance(self._converter, WholeRecordConverter):
             self._columns = WholeRecordPath()
             return True
+        if not self._converter.headers_never_fail:
+            return self._stays_slow(f"the header converter ({type(self._converter.headers).__name__})")
         from airflow_connect.runtime.executor.sink.column_path import column_path, stage_without_columns
 
         key = self._converter.key if self._sink.needs_keys else None

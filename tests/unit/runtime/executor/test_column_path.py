@@ -188,7 +188,10 @@ def test_stage_that_keeps_records_out_of_columns_is_named() -> None:
     assert path.convert(_batch(VALUES, keys=[b"k"] * 4)) is None
     assert path.refused_by == "the key converter"
 
-    assert stage_without_columns(object(), ()) == "the value converter"
+    assert stage_without_columns(object(), ()) == "the value converter (object)"
     steps = [ColumnStage(Upper()), ColumnStage(object(), alias="odd"), ColumnStage(Upper(), object(), alias="later")]
     assert stage_without_columns(StringConverter(), steps) == "transformation odd (object)"
     assert stage_without_columns(StringConverter(), steps[:1]) == ""
+    assert stage_without_columns(StringConverter(), [steps[0], steps[2]]) == (
+        "the predicate (object) of transformation later (Upper)"
+    )
