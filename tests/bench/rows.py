@@ -46,6 +46,7 @@ AVRO = {
     "parquet.codec": "zstd",
     "s3.compression.type": "none",
 }
+JSON_SCHEMA = {**AVRO, "value.converter": f"{_CONFLUENT}.json.JsonSchemaConverter"}
 _AVRO = f"{_CONFLUENT}.s3.format.avro.AvroFormat"
 RECORDS = {"format.class": f"{_CONFLUENT}.s3.format.parquet.ParquetFormat", "store.kafka.records": "true"}
 """Whole records: a backup."""
@@ -106,22 +107,23 @@ class Row:
     is_idle: bool = False
 
     @property
-    def is_avro(self) -> bool:
+    def needs_registry(self) -> bool:
         """Whether the run needs a Schema Registry."""
-        return self.config.get("value.converter") == AVRO_VALUES["value.converter"]
+        return self.config.get("value.converter") in (AVRO_VALUES["value.converter"], JSON_SCHEMA["value.converter"])
 
 
 def all_rows(records: int) -> list[Row]:
     """Every row, for a load of `records`."""
     hours, one = Load(10, 24, records), Load(1, 24, records)
     avro, envelopes = Load(10, 24, records, is_avro=True), Load(10, 24, records // 2, has_schemas=True)
-    json = {**JSON, **_GZIP}
+    registered, json = Load(10, 24, records, is_json_schema=True), {**JSON, **_GZIP}
     main = [
         Row("raw-gzip", "raw lines, gzip", hours, {**RAW, **_GZIP}),
         Row("raw-none", "raw lines, not compressed", hours, RAW),
         Row("json-hourly", "JSON lines in 24 hourly directories, gzip", hours, json),
         Row("parquet", "typed Parquet, zstd", hours, PARQUET),
         Row("envelope-parquet", "JSON with a schema in each message to typed Parquet, zstd", envelopes, ENVELOPE),
+        Row("json-schema", "JSON with a registry to typed Parquet, zstd", registered, JSON_SCHEMA),
         Row("avro-parquet", "Avro with a registry to typed Parquet, zstd", avro, AVRO),
         Row("avro-parquet-3", "the same through three transformations", avro, {**AVRO, **THREE_STEPS}),
         Row("parquet-3", "typed Parquet through three transformations", hours, {**PARQUET, **THREE_STEPS}),
@@ -136,11 +138,11 @@ def all_rows(records: int) -> list[Row]:
         Row(
             f"{row.name}-records",
             f"{row.about}, record by record",
-            replace(hours, records=few, has_schemas=row.load is envelopes),
+            replace(hours, records=few, has_schemas=row.load is envelopes, is_json_schema=row.load is registered),
             {**row.config, **READS_HEADERS},
         )
         for row in main
-        if row.name in ("json-hourly", "parquet", "envelope-parquet")
+        if row.name in ("json-hourly", "parquet", "envelope-parquet", "json-schema")
     ]
     main += [
         Row(f"local-{row.name}", f"{row.about}: local files", row.load, row.config, store="local")

@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from urllib.request import Request, urlopen
 
 import fastavro
 from confluent_kafka import Producer
@@ -31,6 +32,13 @@ AVRO_SCHEMA = """{"type":"record","name":"Event","namespace":"bench","fields":[
 {"name":"note","type":["null","string"],"default":null}]}"""
 """The same records and one field more, for the registry."""
 
+JSON_SCHEMA = """{"type":"object","title":"Event","required":["id","user","at"],"properties":{
+"id":{"type":"integer"},"user":{"type":"string"},"event":{"oneOf":[{"type":"null"},{"type":"string"}]},
+"amount":{"oneOf":[{"type":"null"},{"type":"number"}]},
+"at":{"type":"integer","title":"org.apache.kafka.connect.data.Timestamp","connect.type":"int64"},
+"session":{"oneOf":[{"type":"null"},{"type":"string"}]},"note":{"oneOf":[{"type":"null"},{"type":"string"}]}}}"""
+"""The same records for the registry, with the fields of `SCHEMA`."""
+
 _PARSED_AVRO_SCHEMA = fastavro.parse_schema(json.loads(AVRO_SCHEMA.replace(',"logicalType":"timestamp-millis"', "")))
 _EVENTS = ("view", "click", "search", "purchase", "logout")
 _TEXT = "the quick brown fox jumps over a lazy dog while seven wizards box under bright summer skies"
@@ -46,6 +54,7 @@ class Load:
             a writer of hourly directories.
         records: in the whole topic; their ids are 0 to `records - 1`.
         is_avro: Avro with a schema id of a registry in front, instead of JSON.
+        is_json_schema: JSON with a schema id of a registry in front.
         late_percent: when above 0, timestamps go forward through the hours instead, but for this share of the
             records, which are of any earlier instant.
         has_headers: whether each record has two headers of the same name.
@@ -56,14 +65,21 @@ class Load:
     directories: int
     records: int
     is_avro: bool = False
+    is_json_schema: bool = False
     late_percent: int = 0
     has_headers: bool = False
     has_schemas: bool = False
 
     @property
+    def needs_registry(self) -> bool:
+        """Whether each record has a schema id of a registry."""
+        return self.is_avro or self.is_json_schema
+
+    @property
     def topic(self) -> str:
         """Name of the topic."""
         kind = ("-avro" if self.is_avro else "") + (f"-late{self.late_percent}" if self.late_percent else "")
+        kind += "-json-schema" if self.is_json_schema else ""
         kind += ("-headers" if self.has_headers else "") + ("-schemas" if self.has_schemas else "")
         return f"load-{self.partitions}p-{self.directories}d-{self.records}{kind}"
 
@@ -71,10 +87,11 @@ class Load:
         """Partition, value and timestamp of every record, the same in every run.
 
         Args:
-            schema_id: of `AVRO_SCHEMA` in the registry.
+            schema_id: of the schema in the registry.
         """
         prefix = b"\0" + schema_id.to_bytes(4, "big")
         before, after = (b'{"schema":%b,"payload":' % SCHEMA.encode(), b"}") if self.has_schemas else (b"", b"")
+        before = prefix if self.is_json_schema else before
         for n, stamp, bits, note in self._drawn():
             if self.is_avro:
                 value = prefix + _avro(n, stamp, bits, note)
@@ -120,6 +137,14 @@ def _avro(n: int, stamp: int, bits: int, note: str) -> bytes:
     }
     fastavro.schemaless_writer(made, _PARSED_AVRO_SCHEMA, record)
     return made.getvalue()
+
+
+def register(registry: str, load: Load) -> int:
+    """Give the registry the schema of a load; returns its id."""
+    asked = {"schema": JSON_SCHEMA, "schemaType": "JSON"} if load.is_json_schema else {"schema": AVRO_SCHEMA}
+    url, headers = f"{registry}/subjects/{load.topic}-value/versions", {"Content-Type": "application/json"}
+    with urlopen(Request(url, json.dumps(asked).encode(), headers), timeout=30) as answer:
+        return int(json.load(answer)["id"])
 
 
 def fill(bootstrap: str, load: Load, schema_id: int, show: Callable[[int], None]) -> None:

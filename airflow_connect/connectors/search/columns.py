@@ -125,7 +125,8 @@ def _with_timestamps(batch: RecordColumns, lines: Any) -> list[Any] | None:
     is_empty = pc.any(pc.starts_with(lines, "{}")).as_py()
     if not is_plain or has_own or is_empty:
         return None
-    rest: Any = pc.binary_slice(lines, 1, None)
+    # `binary_slice` without an end fails for an even number of lines.
+    rest: Any = pc.binary_replace_slice(lines, 0, 1, b"")
     timestamps = _binary(pa.array(batch.timestamps).cast(pa.string()))
     return [_text(f'{{"{TIMESTAMP}":'), timestamps, _text(","), rest]
 

@@ -93,6 +93,12 @@ def test_usual_records_have_a_columnar_form():
         assert check(settings(key_ignore=ignores), [{"a": 1}] * 3, None, keys)
 
 
+def test_any_number_of_documents_of_a_data_stream_has_a_columnar_form():
+    value = {"n": 1, "text": "ü", "x": 0.5, "on": True, "raw": b"x"}
+    for count in (*range(1, 9), 64, 1024):
+        assert check(settings(key_ignore="true", **STREAM), [value] * count, SCHEMA, ["k"] * count), count
+
+
 def test_configurations_without_a_columnar_form():
     assert has_columns(settings())
     for config in (
