@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -45,6 +46,32 @@ class ColumnarSinkConnector(Protocol):
 
     def takes_whole_records(self) -> bool:
         """Whether the tasks take messages as they are, so converters and transformations do not matter."""
+
+
+class NullValues(Enum):
+    """What a sink task does with a record whose value is null, after all transformations."""
+
+    NEEDED = "needed"
+    """It gets such records: columns hold none, so a batch with one is put record by record."""
+    LEFT_OUT = "left out"
+    """It only calls `leave_out(record)`."""
+    REPORTED = "reported"
+    """It only calls `leave_out(record, reason)`: as `LEFT_OUT` if there is no dead letter queue, else `NEEDED`."""
+
+
+@runtime_checkable
+class NullDroppingSinkTask(Protocol):
+    """Optional members of a columnar sink task that leaves out records without a value.
+
+    Batches that have some are then columns of the others, and are not put record by record.
+    """
+
+    @property
+    def null_values(self) -> NullValues:
+        """What it does with them now; read before each batch that has some."""
+
+    def count_null_values(self, count: int) -> None:
+        """So many of them were left out without `put`; called after `put_columns` of the other records."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -79,6 +79,7 @@ READS_HEADERS = {
 """A predicate that looks at headers, which columns do not have: all records go one by one. None has the header."""
 _GZIP, _GZIP_6 = {"s3.compression.type": "gzip"}, {"s3.compression.type": "gzip", "s3.compression.level": "6"}
 _COMPACT, _INTERVAL = {"files.per.partition": "compact"}, {"rotate.interval.ms": "3600000"}
+_IGNORED = {"behavior.on.null.values": "ignore"}
 _ONE_FILE = {"flush.size": "10000000"}  # per partition and directory
 
 
@@ -117,10 +118,12 @@ def all_rows(records: int) -> list[Row]:
     hours, one = Load(10, 24, records), Load(1, 24, records)
     avro, envelopes = Load(10, 24, records, is_avro=True), Load(10, 24, records // 2, has_schemas=True)
     registered, json = Load(10, 24, records, is_json_schema=True), {**JSON, **_GZIP}
+    nulls = Load(10, 24, records, has_nulls=True)
     main = [
         Row("raw-gzip", "raw lines, gzip", hours, {**RAW, **_GZIP}),
         Row("raw-none", "raw lines, not compressed", hours, RAW),
         Row("json-hourly", "JSON lines in 24 hourly directories, gzip", hours, json),
+        Row("json-nulls", "the same, every tenth record without a value", nulls, {**json, **_IGNORED}),
         Row("parquet", "typed Parquet, zstd", hours, PARQUET),
         Row("envelope-parquet", "JSON with a schema in each message to typed Parquet, zstd", envelopes, ENVELOPE),
         Row("json-schema", "JSON with a registry to typed Parquet, zstd", registered, JSON_SCHEMA),
@@ -138,11 +141,11 @@ def all_rows(records: int) -> list[Row]:
         Row(
             f"{row.name}-records",
             f"{row.about}, record by record",
-            replace(hours, records=few, has_schemas=row.load is envelopes, is_json_schema=row.load is registered),
+            replace(row.load, records=few),
             {**row.config, **READS_HEADERS},
         )
         for row in main
-        if row.name in ("json-hourly", "parquet", "envelope-parquet", "json-schema")
+        if row.name in ("json-hourly", "parquet", "envelope-parquet", "json-schema", "json-nulls")
     ]
     main += [
         Row(f"local-{row.name}", f"{row.about}: local files", row.load, row.config, store="local")

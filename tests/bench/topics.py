@@ -58,6 +58,7 @@ class Load:
         late_percent: when above 0, timestamps go forward through the hours instead, but for this share of the
             records, which are of any earlier instant.
         has_headers: whether each record has two headers of the same name.
+        has_nulls: whether every ninth record is followed by one without a value, which has no id.
         has_schemas: whether each record has its schema, as JsonConverter writes it.
     """
 
@@ -68,6 +69,7 @@ class Load:
     is_json_schema: bool = False
     late_percent: int = 0
     has_headers: bool = False
+    has_nulls: bool = False
     has_schemas: bool = False
 
     @property
@@ -79,11 +81,12 @@ class Load:
     def topic(self) -> str:
         """Name of the topic."""
         kind = ("-avro" if self.is_avro else "") + (f"-late{self.late_percent}" if self.late_percent else "")
+        kind += "-nulls" if self.has_nulls else ""
         kind += "-json-schema" if self.is_json_schema else ""
         kind += ("-headers" if self.has_headers else "") + ("-schemas" if self.has_schemas else "")
         return f"load-{self.partitions}p-{self.directories}d-{self.records}{kind}"
 
-    def rows(self, schema_id: int = 0) -> Iterator[tuple[int, bytes, int]]:
+    def rows(self, schema_id: int = 0) -> Iterator[tuple[int, bytes | None, int]]:
         """Partition, value and timestamp of every record, the same in every run.
 
         Args:
@@ -98,6 +101,8 @@ class Load:
             else:
                 value = before + (_json_head(n, stamp, bits) + note)[: RECORD_BYTES - 2].encode() + b'"}' + after
             yield n % self.partitions, value, stamp
+            if self.has_nulls and n % 9 == 8:
+                yield n % self.partitions, None, stamp
 
     def _drawn(self) -> Iterator[tuple[int, int, int, str]]:
         """Id, timestamp, random bits and note of every record."""

@@ -55,7 +55,9 @@ def test_transformation_without_columns_is_named() -> None:
 @pytest.mark.usefixtures("every_record")
 def test_null_values_are_named_with_their_number() -> None:
     values: list[bytes | None] = [b'{"n": 1}', None] * 10
-    assert notes_of(values, behavior_on_null_values="ignore") == (NOTE.format("null values", 20),)
+    assert notes_of(values, behavior_on_null_values="ignore") == ()
+    queue = {"errors_deadletterqueue_topic_name": "letters", "behavior_on_null_values": "ignore"}
+    assert notes_of(values, **queue) == (NOTE.format("null values", 20),)
 
 
 @pytest.mark.usefixtures("every_record")
