@@ -20,7 +20,6 @@ LINES = {
     "flush.size": "1000",
 }
 NOTE = "Records that were processed one by one instead of in columns, because of {}: {}."
-HEADERS = "org.apache.kafka.connect.transforms.InsertHeader"
 
 
 def batches(*values: bytes | None) -> list[list[KafkaRecord]]:
@@ -45,11 +44,12 @@ def test_records_in_columns_are_no_note() -> None:
 
 
 @pytest.mark.usefixtures("every_record")
-def test_transformation_without_columns_is_named() -> None:
+def test_predicate_without_columns_is_named() -> None:
     values: list[bytes | None] = [b'{"n": 1}'] * 7
-    header = {"transforms": "mark", "transforms_mark_type": HEADERS, "transforms_mark_header": "h"}
-    header["transforms_mark_value_literal"] = "x"
-    assert notes_of(values, **header) == (NOTE.format("transformation mark (InsertHeader)", 7),)
+    header = {"transforms": "some", "transforms_some_type": "Filter", "transforms_some_predicate": "marked"}
+    header |= {"predicates": "marked", "predicates_marked_type": "HasHeaderKey", "predicates_marked_name": "h"}
+    stage = "the predicate (HasHeaderKey) of transformation some (Filter)"
+    assert notes_of(values, **header) == (NOTE.format(stage, 7),)
 
 
 @pytest.mark.usefixtures("every_record")
