@@ -118,17 +118,18 @@ def all_rows(records: int) -> list[Row]:
     hours, one = Load(10, 24, records), Load(1, 24, records)
     avro, envelopes = Load(10, 24, records, is_avro=True), Load(10, 24, records // 2, has_schemas=True)
     registered, json = Load(10, 24, records, is_json_schema=True), {**JSON, **_GZIP}
-    nulls = Load(10, 24, records, has_nulls=True)
+    nulls, arrays = Load(10, 24, records, has_nulls=True), replace(avro, has_arrays=True)
     main = [
         Row("raw-gzip", "raw lines, gzip", hours, {**RAW, **_GZIP}),
         Row("raw-none", "raw lines, not compressed", hours, RAW),
         Row("json-hourly", "JSON lines in 24 hourly directories, gzip", hours, json),
-        Row("json-nulls", "the same, every tenth record without a value", nulls, {**json, **_IGNORED}),
+        Row("json-nulls", "JSON lines, hourly, every tenth record without a value, gzip", nulls, {**json, **_IGNORED}),
         Row("parquet", "typed Parquet, zstd", hours, PARQUET),
         Row("envelope-parquet", "JSON with a schema in each message to typed Parquet, zstd", envelopes, ENVELOPE),
         Row("json-schema", "JSON with a registry to typed Parquet, zstd", registered, JSON_SCHEMA),
         Row("avro-parquet", "Avro with a registry to typed Parquet, zstd", avro, AVRO),
         Row("avro-parquet-3", "the same through three transformations", avro, {**AVRO, **THREE_STEPS}),
+        Row("avro-arrays", "Avro with an array in each record to typed Parquet, zstd", arrays, AVRO),
         Row("parquet-3", "typed Parquet through three transformations", hours, {**PARQUET, **THREE_STEPS}),
         Row("iceberg", "typed columns into an Iceberg table in S3, zstd", hours, lakes.CONFIG, store=lakes.STORE),
         Row("iceberg-hourly", "the same in 24 hourly partitions", hours, lakes.BY_HOUR, store=lakes.STORE),
@@ -145,7 +146,7 @@ def all_rows(records: int) -> list[Row]:
             {**row.config, **READS_HEADERS},
         )
         for row in main
-        if row.name in ("json-hourly", "parquet", "envelope-parquet", "json-schema", "json-nulls")
+        if row.name in ("json-hourly", "parquet", "envelope-parquet", "json-schema", "json-nulls", "avro-arrays")
     ]
     main += [
         Row(f"local-{row.name}", f"{row.about}: local files", row.load, row.config, store="local")

@@ -39,6 +39,7 @@ JSON_SCHEMA = """{"type":"object","title":"Event","required":["id","user","at"],
 "session":{"oneOf":[{"type":"null"},{"type":"string"}]},"note":{"oneOf":[{"type":"null"},{"type":"string"}]}}}"""
 """The same records for the registry, with the fields of `SCHEMA`."""
 
+_TAGS = ',{"name":"tags","type":{"type":"array","items":"string"}}]}'
 _PARSED_AVRO_SCHEMA = fastavro.parse_schema(json.loads(AVRO_SCHEMA.replace(',"logicalType":"timestamp-millis"', "")))
 _EVENTS = ("view", "click", "search", "purchase", "logout")
 _TEXT = "the quick brown fox jumps over a lazy dog while seven wizards box under bright summer skies"
@@ -55,6 +56,7 @@ class Load:
         records: in the whole topic; their ids are 0 to `records - 1`.
         is_avro: Avro with a schema id of a registry in front, instead of JSON.
         is_json_schema: JSON with a schema id of a registry in front.
+        has_arrays: whether Avro records have one field more, an array of up to three texts.
         late_percent: when above 0, timestamps go forward through the hours instead, but for this share of the
             records, which are of any earlier instant.
         has_headers: whether each record has two headers of the same name.
@@ -69,6 +71,7 @@ class Load:
     is_json_schema: bool = False
     late_percent: int = 0
     has_headers: bool = False
+    has_arrays: bool = False
     has_nulls: bool = False
     has_schemas: bool = False
 
@@ -81,6 +84,7 @@ class Load:
     def topic(self) -> str:
         """Name of the topic."""
         kind = ("-avro" if self.is_avro else "") + (f"-late{self.late_percent}" if self.late_percent else "")
+        kind += "-arrays" if self.has_arrays else ""
         kind += "-nulls" if self.has_nulls else ""
         kind += "-json-schema" if self.is_json_schema else ""
         kind += ("-headers" if self.has_headers else "") + ("-schemas" if self.has_schemas else "")
@@ -97,7 +101,7 @@ class Load:
         before = prefix if self.is_json_schema else before
         for n, stamp, bits, note in self._drawn():
             if self.is_avro:
-                value = prefix + _avro(n, stamp, bits, note)
+                value = prefix + _avro(n, stamp, bits, note) + (_tags(n) if self.has_arrays else b"")
             else:
                 value = before + (_json_head(n, stamp, bits) + note)[: RECORD_BYTES - 2].encode() + b'"}' + after
             yield n % self.partitions, value, stamp
@@ -144,9 +148,16 @@ def _avro(n: int, stamp: int, bits: int, note: str) -> bytes:
     return made.getvalue()
 
 
+def _tags(n: int) -> bytes:
+    """An array of `n % 4` texts, as one block and its end."""
+    count = n % 4
+    return bytes([2 * count]) + b"\x08blue" * count + b"\0" if count else b"\0"
+
+
 def register(registry: str, load: Load) -> int:
     """Give the registry the schema of a load; returns its id."""
-    asked = {"schema": JSON_SCHEMA, "schemaType": "JSON"} if load.is_json_schema else {"schema": AVRO_SCHEMA}
+    avro = AVRO_SCHEMA.removesuffix("]}") + _TAGS if load.has_arrays else AVRO_SCHEMA
+    asked = {"schema": JSON_SCHEMA, "schemaType": "JSON"} if load.is_json_schema else {"schema": avro}
     url, headers = f"{registry}/subjects/{load.topic}-value/versions", {"Content-Type": "application/json"}
     with urlopen(Request(url, json.dumps(asked).encode(), headers), timeout=30) as answer:
         return int(json.load(answer)["id"])
