@@ -13,7 +13,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_connect.api.columns import RecordColumns, ValueColumns
+    from airflow_connect.api.columns import (
+        ColumnarSinkConnector,
+        NullDroppingSinkTask,
+        NullValues,
+        RecordColumns,
+        ValueColumns,
+    )
     from airflow_connect.api.config.config_def import (
         REQUIRED,
         ConfigDef,
@@ -100,7 +106,7 @@ if TYPE_CHECKING:
     )
 
 _NAMES = {
-    "api.columns": "RecordColumns ValueColumns",
+    "api.columns": "ColumnarSinkConnector NullDroppingSinkTask NullValues RecordColumns ValueColumns",
     "api.config.config_def": "REQUIRED ConfigDef ConfigKey ConfigValue Importance KeyFamily Problem Recommender Width",
     "api.config_provider": "ConfigProvider",
     "api.config.validators": "CaseInsensitiveValidString Composite Lambda ListSize NonEmptyString"
@@ -143,6 +149,7 @@ __all__ = [
     "CheckingSourceTask",
     "ColumnarConverter",
     "ColumnarPredicate",
+    "ColumnarSinkConnector",
     "ColumnarSinkTask",
     "ColumnarSourceTask",
     "ColumnarTransformation",
@@ -177,6 +184,8 @@ __all__ = [
     "NonEmptyString",
     "NonEmptyStringWithoutControlChars",
     "NonNull",
+    "NullDroppingSinkTask",
+    "NullValues",
     "OffsetError",
     "OffsetRange",
     "OffsetReader",

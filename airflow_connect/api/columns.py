@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +29,49 @@ if TYPE_CHECKING:
 
 
 NO_PARTITION = -1
+
+
+@runtime_checkable
+class ColumnarSinkConnector(Protocol):
+    """Optional methods of a sink connector, with which a plan tells what keeps records out of columns.
+
+    Both are called after `start`, only if a plan is shown, and open no connections.
+    """
+
+    def stage_without_columns(self) -> str:
+        """What of this configuration makes the tasks take all records one by one, as a noun; "": nothing does.
+
+        It follows "because of" in a sentence, such as "the partitioner (DailyPartitioner)".
+        """
+
+    def takes_whole_records(self) -> bool:
+        """Whether the tasks take messages as they are, so converters and transformations do not matter."""
+
+
+class NullValues(Enum):
+    """What a sink task does with a record whose value is null, after all transformations."""
+
+    NEEDED = "needed"
+    """It gets such records: columns hold none, so a batch with one is put record by record."""
+    LEFT_OUT = "left out"
+    """It only calls `leave_out(record)`."""
+    REPORTED = "reported"
+    """It only calls `leave_out(record, reason)`: as `LEFT_OUT` if there is no dead letter queue, else `NEEDED`."""
+
+
+@runtime_checkable
+class NullDroppingSinkTask(Protocol):
+    """Optional members of a columnar sink task that leaves out records without a value.
+
+    Batches that have some are then columns of the others, and are not put record by record.
+    """
+
+    @property
+    def null_values(self) -> NullValues:
+        """What it does with them now; read before each batch that has some."""
+
+    def count_null_values(self, count: int) -> None:
+        """So many of them were left out without `put`; called after `put_columns` of the other records."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

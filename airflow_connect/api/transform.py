@@ -78,7 +78,11 @@ class Predicate(ABC):
 
 @runtime_checkable
 class ColumnarTransformation(Protocol):
-    """Optional method of a transformation for the columnar path."""
+    """Optional method of a transformation for the columnar path.
+
+    If it works for records of sinks only, because it is about headers or timestamps, the transformation has a class
+    attribute `columns_of_sinks_only = True`; records of sources are then not even tried in columns.
+    """
 
     def apply_columns(self, batch: RecordColumns) -> RecordColumns | None:
         """The transformed batch, with fewer records if some are dropped; None if the batch is not vectorizable.

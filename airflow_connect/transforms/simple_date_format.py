@@ -39,6 +39,7 @@ _ZONES_HOURS = {
     "MST": (-7, 0), "MDT": (-7, 1), "PST": (-8, 0), "PDT": (-8, 1),
 }  # fmt: skip
 _UTC_NAMES = ("COORDINATED UNIVERSAL TIME", "UTC")
+_UNITS_MS = {"S": 1, "s": 1000, "m": _MS_PER_MINUTE, "aHkKh": _MS_PER_HOUR}
 _LONGEST_NUMBER = 100
 _NUMBER = re.compile(r"-?\d+")
 _RFC_822_OFFSET = re.compile(r"([+-])(\d\d)(\d\d)", re.ASCII)
@@ -69,6 +70,7 @@ class SimpleDateFormat:
 
     Attributes:
         pattern: as given.
+        unit_ms: milliseconds of the shortest unit that is written; from one multiple to the next, texts are equal.
     """
 
     def __init__(self, pattern: str, now_ms: int | None = None) -> None:
@@ -85,6 +87,8 @@ class SimpleDateFormat:
         self.pattern = pattern
         self._pieces = _compile(pattern)
         start = calendar_fields(int(time.time() * 1000) if now_ms is None else now_ms)
+        letters = {piece.text for piece in self._pieces if piece.count}
+        self.unit_ms = next((ms for one, ms in _UNITS_MS.items() if letters.intersection(one)), MS_PER_DAY)
         self._century_year = start.year - _TWO_DIGIT_YEARS_BACK
         self._century_ms = epoch_day(self._century_year, start.month, start.day) * MS_PER_DAY + _clock_ms(start)
 

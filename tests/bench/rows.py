@@ -56,6 +56,7 @@ AVRO = {
     "parquet.codec": "zstd",
     "s3.compression.type": "none",
 }
+JSON_SCHEMA = {**AVRO, "value.converter": f"{_CONFLUENT}.json.JsonSchemaConverter"}
 _AVRO = f"{_CONFLUENT}.s3.format.avro.AvroFormat"
 RECORDS = {"format.class": f"{_CONFLUENT}.s3.format.parquet.ParquetFormat", "store.kafka.records": "true"}
 """Whole records: a backup."""
@@ -88,6 +89,7 @@ READS_HEADERS = {
 """A predicate that looks at headers, which columns do not have: all records go one by one. None has the header."""
 _GZIP, _GZIP_6 = {"s3.compression.type": "gzip"}, {"s3.compression.type": "gzip", "s3.compression.level": "6"}
 _COMPACT, _INTERVAL = {"files.per.partition": "compact"}, {"rotate.interval.ms": "3600000"}
+_IGNORED = {"behavior.on.null.values": "ignore"}
 _ONE_FILE = {"flush.size": "10000000"}  # per partition and directory
 
 
@@ -116,9 +118,9 @@ class Row:
     is_idle: bool = False
 
     @property
-    def is_avro(self) -> bool:
+    def needs_registry(self) -> bool:
         """Whether the run needs a Schema Registry."""
-        return self.config.get("value.converter") == AVRO_VALUES["value.converter"]
+        return self.config.get("value.converter") in (AVRO_VALUES["value.converter"], JSON_SCHEMA["value.converter"])
 
 
 def all_rows(records: int) -> list[Row]:
@@ -126,15 +128,19 @@ def all_rows(records: int) -> list[Row]:
     hours, one = Load(10, 24, records), Load(1, 24, records)
     large = Load(10, 24, records // 8, record_bytes=2_000)
     avro, envelopes = Load(10, 24, records, is_avro=True), Load(10, 24, records // 2, has_schemas=True)
-    json = {**JSON, **_GZIP}
+    registered, json = Load(10, 24, records, is_json_schema=True), {**JSON, **_GZIP}
+    nulls, arrays = Load(10, 24, records, has_nulls=True), replace(avro, has_arrays=True)
     main = [
         Row("raw-gzip", "raw lines, gzip", hours, {**RAW, **_GZIP}),
         Row("raw-none", "raw lines, not compressed", hours, RAW),
         Row("json-hourly", "JSON lines in 24 hourly directories, gzip", hours, json),
+        Row("json-nulls", "JSON lines, hourly, every tenth record without a value, gzip", nulls, {**json, **_IGNORED}),
         Row("parquet", "typed Parquet, zstd", hours, PARQUET),
         Row("envelope-parquet", "JSON with a schema in each message to typed Parquet, zstd", envelopes, ENVELOPE),
+        Row("json-schema", "JSON with a registry to typed Parquet, zstd", registered, JSON_SCHEMA),
         Row("avro-parquet", "Avro with a registry to typed Parquet, zstd", avro, AVRO),
         Row("avro-parquet-3", "the same through three transformations", avro, {**AVRO, **THREE_STEPS}),
+        Row("avro-arrays", "Avro with an array in each record to typed Parquet, zstd", arrays, AVRO),
         Row("parquet-3", "typed Parquet through three transformations", hours, {**PARQUET, **THREE_STEPS}),
         Row("iceberg", "typed columns into an Iceberg table in S3, zstd", hours, lakes.CONFIG, store=lakes.STORE),
         Row("iceberg-hourly", "the same in 24 hourly partitions", hours, lakes.BY_HOUR, store=lakes.STORE),
@@ -147,11 +153,11 @@ def all_rows(records: int) -> list[Row]:
         Row(
             f"{row.name}-records",
             f"{row.about}, record by record",
-            replace(hours, records=few, has_schemas=row.load is envelopes),
+            replace(row.load, records=few),
             {**row.config, **READS_HEADERS},
         )
         for row in main
-        if row.name in ("json-hourly", "parquet", "envelope-parquet")
+        if row.name in ("json-hourly", "parquet", "envelope-parquet", "json-schema", "json-nulls", "avro-arrays")
     ]
     main += [
         Row(f"{row.name}-2k", f"{row.about}, records of 2,000 bytes", large, row.config)

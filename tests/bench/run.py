@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
@@ -54,7 +53,7 @@ from tests.bench.rows import Row, all_rows  # noqa: E402
 from tests.bench.sources import LogLines  # noqa: E402
 from tests.bench.stages import measure_stages  # noqa: E402
 from tests.bench.state_week import measure_state  # noqa: E402
-from tests.bench.topics import AVRO_SCHEMA, Load, fill  # noqa: E402
+from tests.bench.topics import Load, fill, register  # noqa: E402
 from tests.devstack.hdfs import HdfsCluster  # noqa: E402
 from tests.devstack.schema_registry import SchemaRegistry  # noqa: E402
 from tests.support.kafka_data import create_topic, delete_topic  # noqa: E402
@@ -229,17 +228,10 @@ class Bench:
             load.write(self._logs, say)
         else:
             say = Progress(f"filling {load.topic}", load.records)
-            fill(self.kafka.bootstrap, load, self._schema_id(load) if load.is_avro else 0, say)
+            schema_id = register(self.registry.url, load) if load.needs_registry else 0
+            fill(self.kafka.bootstrap, load, schema_id, say)
         say.end()
         self._filled.add(load)
-
-    def _schema_id(self, load: Load) -> int:
-        """Give the registry the schema."""
-        url = f"{self.registry.url}/subjects/{load.topic}-value/versions"
-        headers = {"Content-Type": "application/json"}
-        asked = Request(url, json.dumps({"schema": AVRO_SCHEMA}).encode(), headers)
-        with urlopen(asked, timeout=30) as answer:
-            return int(json.load(answer)["id"])
 
     def _run_warm(self, connector: dict[str, Any]) -> tuple[float, float, int, RunReport]:
         if self._warm is None:
@@ -322,8 +314,8 @@ class Bench:
         }
 
     def _schemas(self, row: Row) -> dict[str, str]:
-        """Where an Avro converter finds its schemas."""
-        return {"value.converter.schema.registry.url": self.registry.url} if row.is_avro else {}
+        """Where a converter finds the schemas of a registry."""
+        return {"value.converter.schema.registry.url": self.registry.url} if row.needs_registry else {}
 
     def _store(self, row: Row, prefix: str) -> dict[str, str]:
         if row.store == search.STORE and isinstance(row.load, Load):

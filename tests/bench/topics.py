@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from urllib.request import Request, urlopen
 
 import fastavro
 from confluent_kafka import Producer
@@ -31,6 +32,14 @@ AVRO_SCHEMA = """{"type":"record","name":"Event","namespace":"bench","fields":[
 {"name":"note","type":["null","string"],"default":null}]}"""
 """The same records and one field more, for the registry."""
 
+JSON_SCHEMA = """{"type":"object","title":"Event","required":["id","user","at"],"properties":{
+"id":{"type":"integer"},"user":{"type":"string"},"event":{"oneOf":[{"type":"null"},{"type":"string"}]},
+"amount":{"oneOf":[{"type":"null"},{"type":"number"}]},
+"at":{"type":"integer","title":"org.apache.kafka.connect.data.Timestamp","connect.type":"int64"},
+"session":{"oneOf":[{"type":"null"},{"type":"string"}]},"note":{"oneOf":[{"type":"null"},{"type":"string"}]}}}"""
+"""The same records for the registry, with the fields of `SCHEMA`."""
+
+_TAGS = ',{"name":"tags","type":{"type":"array","items":"string"}}]}'
 _PARSED_AVRO_SCHEMA = fastavro.parse_schema(json.loads(AVRO_SCHEMA.replace(',"logicalType":"timestamp-millis"', "")))
 _EVENTS = ("view", "click", "search", "purchase", "logout")
 _TEXT = "the quick brown fox jumps over a lazy dog while seven wizards box under bright summer skies"
@@ -46,9 +55,12 @@ class Load:
             a writer of hourly directories.
         records: in the whole topic; their ids are 0 to `records - 1`.
         is_avro: Avro with a schema id of a registry in front, instead of JSON.
+        is_json_schema: JSON with a schema id of a registry in front.
+        has_arrays: whether Avro records have one field more, an array of up to three texts.
         late_percent: when above 0, timestamps go forward through the hours instead, but for this share of the
             records, which are of any earlier instant.
         has_headers: whether each record has two headers of the same name.
+        has_nulls: whether every ninth record is followed by one without a value, which has no id.
         has_schemas: whether each record has its schema, as JsonConverter writes it.
         record_bytes: size of a JSON record; what is beyond 200 bytes is text in its last field.
     """
@@ -57,33 +69,47 @@ class Load:
     directories: int
     records: int
     is_avro: bool = False
+    is_json_schema: bool = False
     late_percent: int = 0
     has_headers: bool = False
+    has_arrays: bool = False
+    has_nulls: bool = False
     has_schemas: bool = False
     record_bytes: int = RECORD_BYTES
+
+    @property
+    def needs_registry(self) -> bool:
+        """Whether each record has a schema id of a registry."""
+        return self.is_avro or self.is_json_schema
 
     @property
     def topic(self) -> str:
         """Name of the topic."""
         kind = ("-avro" if self.is_avro else "") + (f"-late{self.late_percent}" if self.late_percent else "")
+        kind += "-arrays" if self.has_arrays else ""
+        kind += "-nulls" if self.has_nulls else ""
+        kind += "-json-schema" if self.is_json_schema else ""
         kind += ("-headers" if self.has_headers else "") + ("-schemas" if self.has_schemas else "")
         kind += "" if self.record_bytes == RECORD_BYTES else f"-{self.record_bytes}b"
         return f"load-{self.partitions}p-{self.directories}d-{self.records}{kind}"
 
-    def rows(self, schema_id: int = 0) -> Iterator[tuple[int, bytes, int]]:
+    def rows(self, schema_id: int = 0) -> Iterator[tuple[int, bytes | None, int]]:
         """Partition, value and timestamp of every record, the same in every run.
 
         Args:
-            schema_id: of `AVRO_SCHEMA` in the registry.
+            schema_id: of the schema in the registry.
         """
         prefix = b"\0" + schema_id.to_bytes(4, "big")
         before, after = (b'{"schema":%b,"payload":' % SCHEMA.encode(), b"}") if self.has_schemas else (b"", b"")
+        before = prefix if self.is_json_schema else before
         for n, stamp, bits, note in self._drawn():
             if self.is_avro:
-                value = prefix + _avro(n, stamp, bits, note)
+                value = prefix + _avro(n, stamp, bits, note) + (_tags(n) if self.has_arrays else b"")
             else:
                 value = before + (_json_head(n, stamp, bits) + note)[: self.record_bytes - 2].encode() + b'"}' + after
             yield n % self.partitions, value, stamp
+            if self.has_nulls and n % 9 == 8:
+                yield n % self.partitions, None, stamp
 
     def _drawn(self) -> Iterator[tuple[int, int, int, str]]:
         """Id, timestamp, random bits and note of every record."""
@@ -123,6 +149,21 @@ def _avro(n: int, stamp: int, bits: int, note: str) -> bytes:
     }
     fastavro.schemaless_writer(made, _PARSED_AVRO_SCHEMA, record)
     return made.getvalue()
+
+
+def _tags(n: int) -> bytes:
+    """An array of `n % 4` texts, as one block and its end."""
+    count = n % 4
+    return bytes([2 * count]) + b"\x08blue" * count + b"\0" if count else b"\0"
+
+
+def register(registry: str, load: Load) -> int:
+    """Give the registry the schema of a load; returns its id."""
+    avro = AVRO_SCHEMA.removesuffix("]}") + _TAGS if load.has_arrays else AVRO_SCHEMA
+    asked = {"schema": JSON_SCHEMA, "schemaType": "JSON"} if load.is_json_schema else {"schema": avro}
+    url, headers = f"{registry}/subjects/{load.topic}-value/versions", {"Content-Type": "application/json"}
+    with urlopen(Request(url, json.dumps(asked).encode(), headers), timeout=30) as answer:
+        return int(json.load(answer)["id"])
 
 
 def fill(bootstrap: str, load: Load, schema_id: int, show: Callable[[int], None]) -> None:

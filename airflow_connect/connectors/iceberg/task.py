@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from airflow_connect.api.columns import NullValues
 from airflow_connect.api.sink import SinkTask
 from airflow_connect.connectors.iceberg.catalogs import open_catalog
 from airflow_connect.connectors.iceberg.data_files import COPY, VALUE, Place
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 MEMORY_BYTES = 256 * 1024 * 1024
 """Of all files that are being written, before the largest are moved to the executor's disk."""
 _FORMAT = "An Iceberg table"
+_NULL_VALUE = "a null value, which an append cannot show"
 _SCHEMAS_KEPT = 1000
 _NAMES_TOLD = 20
 
@@ -71,7 +73,7 @@ class IcebergSinkTask(SinkTask):
         group: list[SinkRecord] = []
         for record in records:
             if record.value is None:
-                self._leave_out(record, "a null value, which an append cannot show")
+                self._leave_out(record, _NULL_VALUE)
                 continue
             if group and not _belong_together(group[0], record):
                 self._put_group(group)
@@ -120,6 +122,15 @@ class IcebergSinkTask(SinkTask):
     def _leave_out(self, record: SinkRecord, why: str) -> None:
         self._left_out[why] += 1
         self.context.leave_out(record)
+
+    @property
+    def null_values(self) -> NullValues:
+        """An append cannot show them; see `NullDroppingSinkTask`."""
+        return NullValues.LEFT_OUT
+
+    def count_null_values(self, count: int) -> None:
+        """They are told in the report."""
+        self._left_out[_NULL_VALUE] += count
 
     # --- in columns -----------------------------------------------------------------------------------------------
 

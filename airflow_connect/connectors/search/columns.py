@@ -27,10 +27,21 @@ _KEY_TYPES = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.STRING)
 
 def has_columns(config: DocumentConfig) -> bool:
     """Whether records in columns can become actions with this configuration."""
+    return not stage_without_columns(config)
+
+
+def stage_without_columns(config: DocumentConfig) -> str:
+    """What of a configuration only works record by record, as a noun; "": nothing does."""
     used = {config.ids_of(""), *map(config.ids_of, config.ignores_key_of)}
-    if config.is_stream and keys.BY_KEY in used:  # Requests of columns do not tell whose order matters.
-        return False
-    return not (config.upserts or config.version_header or config.timestamp_fields or keys.BY_SERVER in used)
+    reasons = {
+        # Requests of columns do not tell whose order matters.
+        "ids of keys in a data stream": config.is_stream and keys.BY_KEY in used,
+        str(keys.SearchKeys.upserts): config.upserts,
+        str(keys.SearchKeys.version_header): bool(config.version_header),
+        str(keys.SearchKeys.timestamp_fields): bool(config.timestamp_fields),
+        "ids that the server chooses": keys.BY_SERVER in used,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 def column_actions(config: DocumentConfig, batch: RecordColumns) -> pa.Array[Any] | None:
@@ -114,7 +125,8 @@ def _with_timestamps(batch: RecordColumns, lines: Any) -> list[Any] | None:
     is_empty = pc.any(pc.starts_with(lines, "{}")).as_py()
     if not is_plain or has_own or is_empty:
         return None
-    rest: Any = pc.binary_slice(lines, 1, None)
+    # `binary_slice` without an end fails for an even number of lines.
+    rest: Any = pc.binary_replace_slice(lines, 0, 1, b"")
     timestamps = _binary(pa.array(batch.timestamps).cast(pa.string()))
     return [_text(f'{{"{TIMESTAMP}":'), timestamps, _text(","), rest]
 

@@ -97,6 +97,16 @@ class ElasticsearchSinkConnector(SinkConnector):
         """With `behavior.on.null.values=delete`."""
         return SearchSinkConfig.from_config(self.config).on_null == keys.DELETE
 
+    def stage_without_columns(self) -> str:
+        """See `ColumnarSinkConnector`."""
+        from airflow_connect.connectors.search.columns import stage_without_columns
+
+        return stage_without_columns(SearchSinkConfig.from_config(self.config))
+
+    def takes_whole_records(self) -> bool:
+        """It writes values."""
+        return False
+
     def alter_offsets(
         self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None], topic_ids: Mapping[str, str]
     ) -> bool:

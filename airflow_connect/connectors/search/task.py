@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.columns import NullValues
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.sink import SinkTask
@@ -92,6 +93,15 @@ class ElasticsearchSinkTask(SinkTask):
                 self._send(waiting)
         while sum(len(waiting.actions) for waiting in self._waiting.values()) > self._config.buffered:
             self._send(max(self._waiting.values(), key=lambda waiting: len(waiting.actions)))
+
+    @property
+    def null_values(self) -> NullValues:
+        """By `behavior.on.null.values`; see `NullDroppingSinkTask`."""
+        assert self._config is not None
+        return NullValues.REPORTED if self._config.on_null == keys.IGNORE else NullValues.NEEDED
+
+    def count_null_values(self, count: int) -> None:
+        """Nothing is kept of them."""
 
     def accepts_columns(self) -> bool:
         """Whether documents can be made of columns."""

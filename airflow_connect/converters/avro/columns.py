@@ -30,13 +30,15 @@ Reader = Callable[[Scan], Any]
 It raises NotPlainError if one of the values is not vectorizable.
 """
 
+_MOST_ITEMS = 1000
+"""Of one array: items are read one after the other, for all values at once."""
 _INTEGERS = {Type.INT8: np.int8, Type.INT16: np.int16, Type.INT32: np.int32}
 
 
 def column_reader(avro_type: AvroType, named: Iterable[AvroType], schema: Schema) -> Reader | None:
     """A reader for values of an Avro schema, or None if parts of it can only be read value by value.
 
-    Those are arrays, maps, unions of several types, and records without fields.
+    Those are maps, unions of several types, and records without fields.
 
     Args:
         avro_type: as JSON.
@@ -76,6 +78,8 @@ class _Readers:
         kind = node.kind
         if kind == "record":
             return self._record(node, schema)
+        if kind == "array":
+            return self._array(node, schema)
         if schema.name == TIME:
             return _times
         if kind == "int":
@@ -96,6 +100,12 @@ class _Readers:
         if kind not in simple:
             raise NotPlainError
         return simple[kind]
+
+    def _array(self, node: AvroNode, schema: Schema) -> Reader:
+        if schema.type is not Type.ARRAY or schema.value_schema is None:  # A map may be an array of its entries.
+            raise NotPlainError
+        item = self.of(node.attributes["items"], node.namespace, schema.value_schema)
+        return _array(item, is_optional=schema.value_schema.optional)
 
     def _record(self, node: AvroNode, schema: Schema) -> Reader:
         fields = node.attributes["fields"]
@@ -135,6 +145,36 @@ def _optional(of_present: Reader, null_branch: int) -> Reader:
         places = np.zeros(len(present), np.int32)
         places[rows] = np.arange(len(rows), dtype=np.int32)
         return values.take(pa.array(places, mask=~present))
+
+    return read
+
+
+def _array(of_item: Reader, *, is_optional: bool) -> Reader:
+    """Arrays in one block, as every usual writer writes them: the first items of all values, then the second ones."""
+
+    def read(scan: Scan) -> Any:
+        counts = scan.longs()
+        most = int(np.max(counts, initial=0))
+        if np.min(counts, initial=0) < 0 or most > _MOST_ITEMS:
+            raise NotPlainError
+        ends = np.cumsum(counts)
+        parts, places = [of_item(scan.part(np.zeros(0, np.intp)))], [np.zeros(0, np.int64)]
+        for number in range(most):
+            (rows,) = np.nonzero(counts > number)
+            part = scan.part(rows)
+            parts.append(of_item(part))
+            scan.take_back(rows, part)
+            places.append(ends[rows] - counts[rows] + number)
+        (rows,) = np.nonzero(counts)
+        part = scan.part(rows)
+        if part.longs().any():  # Another block.
+            raise NotPlainError
+        scan.take_back(rows, part)
+        order: Any = np.argsort(np.concatenate(places))
+        items: Any = pa.concat_arrays(parts).take(pa.array(order))
+        kind: Any = pa.list_(pa.field("element", items.type, nullable=is_optional))
+        offsets: Any = pa.array(np.concatenate(([0], ends)).astype(np.int32))
+        return pa.ListArray.from_arrays(offsets, items, type=kind)
 
     return read
 

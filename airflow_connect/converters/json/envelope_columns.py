@@ -29,7 +29,7 @@ PrefixOf = Callable[[bytes], tuple[bytes, Schema] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class _MemberColumns:
+class MemberColumns:
     """Reads payloads that are no objects, each as the only member of one."""
 
     columns: JsonColumns
@@ -42,12 +42,18 @@ class _MemberColumns:
         return None if found is None or found.field(0).null_count else found.field(0)
 
 
-def _payload_columns(schema: Schema, unread: Unread) -> JsonColumns | _MemberColumns | None:
+def payload_columns(schema: Schema, unread: Unread) -> JsonColumns | MemberColumns | None:
+    """A reader for JSON texts of `schema`, or None if a part of it has no columnar form.
+
+    Args:
+        schema: of all texts.
+        unread: gets the members that the schema does not have, for each text.
+    """
     if schema.type is Type.STRUCT:
         return json_columns(schema, unread)
     # A member that the schema does not have is not the payload's: there is text after the payload.
     columns = json_columns(struct(("v", schema)), unread, is_whole=True)
-    return None if columns is None else _MemberColumns(columns)
+    return None if columns is None else MemberColumns(columns)
 
 
 class EnvelopeColumns:
@@ -57,7 +63,7 @@ class EnvelopeColumns:
         """`unread` gets the members that a schema does not have, for each message."""
         self._prefix_of = prefix_of
         self._unread = unread
-        self._readers: dict[Schema, JsonColumns | _MemberColumns | None] = {}
+        self._readers: dict[Schema, JsonColumns | MemberColumns | None] = {}
 
     def read(self, messages: Any) -> list[ValueColumns] | None:
         """Pieces of the messages (binary[n] without nulls) in order, or None if one of them is not vectorizable."""
@@ -85,7 +91,7 @@ class EnvelopeColumns:
         if schema not in self._readers:
             if len(self._readers) >= _MOST_PIECES:
                 self._readers.clear()
-            self._readers[schema] = _payload_columns(schema, self._unread)
+            self._readers[schema] = payload_columns(schema, self._unread)
         reader = self._readers[schema]
         return None if reader is None else reader.read(payloads)
 

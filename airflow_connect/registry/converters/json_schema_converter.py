@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
@@ -31,6 +31,12 @@ from airflow_connect.registry.converters.registry_converter import (
     find_connect_mismatch,
 )
 from airflow_connect.registry.wire_format import PREFIX_BYTES, prefix
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from airflow_connect.api.columns import ValueColumns
+    from airflow_connect.registry.converters.json_schema_columns import ColumnPlan
 
 ADDITIONAL_PROPERTIES = "object.additional.properties"
 OPTIONAL_FOR_NONREQUIRED = "use.optional.for.nonrequired"
@@ -100,6 +106,7 @@ class JsonSchemaConverter(RegistryConverter):
             _import_jsonschema()
         self._is_strict = parsed[STRICT_TYPES]
         self.unread = Unread()
+        self._plans: dict[tuple[str, int], ColumnPlan | None] = {}
         self._options = JsonSchemaOptions(
             additional_properties=parsed[ADDITIONAL_PROPERTIES],
             optional_for_nonrequired=parsed[OPTIONAL_FOR_NONREQUIRED],
@@ -108,14 +115,43 @@ class JsonSchemaConverter(RegistryConverter):
             numeric_decimals=parsed[DECIMAL_FORMAT].upper() == "NUMERIC",
         )
 
+    @property
+    def has_columns(self) -> bool:
+        """Whether messages can be columns: not if each one is validated."""
+        return not self._validates
+
+    def to_columns(self, topic: str, data: pa.BinaryArray) -> Sequence[ValueColumns] | None:
+        """Many messages at once; see `ColumnarConverter`.
+
+        Raises:
+            UnavailableError, AccessError: the registry.
+        """
+        from airflow_connect.registry.converters.json_schema_columns import to_columns
+
+        self.unread.clear()
+        return None if self._validates else to_columns(data, lambda schema_id: self._plan(topic, schema_id))
+
+    def _plan(self, topic: str, schema_id: int) -> ColumnPlan | None:
+        from airflow_connect.registry.converters.json_schema_columns import column_plan
+
+        key = (topic, schema_id)
+        if key not in self._plans:
+            registered = self._registered(schema_id)
+            schema = self._schema(topic, schema_id, registered)
+            self._keep(self._plans, key, column_plan(schema, self.unread))
+        return self._plans[key]
+
     def _references(self, schema: SchemaText) -> References:
         others = self._client.referenced(schema)
         return References(schema.text, {name: other.text for name, other in others.items()})
 
-    def _open_reader(self, topic: str, schema_id: int, registered: SchemaText) -> MessageReader:
+    def _schema(self, topic: str, schema_id: int, registered: SchemaText) -> Schema:
         references = self._references(registered)
         title = references.root.node.get("title") if isinstance(references.root.node, dict) else None
-        schema = schema_to_connect(references, self._options, self._version(topic, title, schema_id, registered))
+        return schema_to_connect(references, self._options, self._version(topic, title, schema_id, registered))
+
+    def _open_reader(self, topic: str, schema_id: int, registered: SchemaText) -> MessageReader:
+        schema = self._schema(topic, schema_id, registered)
         validate = self._validator(registered) if self._validates else None
         read = value_reader(schema, ReadOptions(is_strict=self._is_strict, unread=self.unread))
         is_exact, is_strict, unread = needs_exact_numbers(schema), self._is_strict, self.unread

@@ -109,15 +109,16 @@ class _Sink(Kind):
         return SinkRun(self.configuration(), observer, engine)
 
     def plan(self) -> Plan:
+        from airflow_connect.runtime.driver.checks.columns import note_on_columns
         from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
         from airflow_connect.runtime.driver.sink.run import SinkRun
 
         configuration = self.configuration()
         with configuration.references.hiding_errors(), configuration.sink, SinkSession(configuration) as kafka:
             view = kafka.peek()
-            return _noting(
-                configuration, SinkRun(configuration, ignore_events, None).plan_from(kafka, view, peek=True)[0]
-            )
+            plan = SinkRun(configuration, ignore_events, None).plan_from(kafka, view, peek=True)[0]
+            note = note_on_columns(configuration.resolved, configuration.sink)
+            return _noting(configuration, replace(plan, notes=(*plan.notes, note)) if note else plan)
 
     def refuse_bounds(self) -> None:
         pass  # They can.

@@ -154,6 +154,16 @@ class RecordConverter(OpenConverters):
                 break
         return transformed
 
+    def try_convert(self, record: KafkaRecord) -> SinkRecord | None:
+        """As `convert`, without counting what a converter has left out.
+
+        Raises:
+            ConversionError: a converter or a transformation refused it.
+        """
+        transformed = self._transformed(self._converted(record))
+        self.unread.forget_record()
+        return transformed
+
     def _converted(self, record: KafkaRecord) -> SinkRecord:
         stage = KEY_CONVERTER
         try:

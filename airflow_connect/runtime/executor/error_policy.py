@@ -131,6 +131,11 @@ class ErrorPolicy:
         return True
 
     @property
+    def has_queue(self) -> bool:
+        """Whether there is a dead letter queue."""
+        return bool(self._errors.dead_letter_topic)
+
+    @property
     def is_full(self) -> bool:
         """Whether the dead letters have reached the size that one run may commit."""
         return 0 < self._max_letter_bytes <= self._letter_bytes

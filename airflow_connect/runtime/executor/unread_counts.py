@@ -84,6 +84,11 @@ class UnreadCounts:
         for unread in self._watched:
             unread.clear()
 
+    def forget_record(self) -> None:
+        """Forget what was found in the last record, which is not counted; the rows of a batch are kept."""
+        for unread in self._watched:
+            unread.found.clear()
+
     def tell(self, notes: Notes) -> None:
         """Add a note for each topic and schema."""
         for group, count in self._counts.items():

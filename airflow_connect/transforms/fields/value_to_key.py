@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.schema import Schema, struct
 from airflow_connect.api.transform import R, Transformation
 from airflow_connect.errors import DataError
+from airflow_connect.transforms.columnar.structs import struct_columns, struct_members, with_default
 from airflow_connect.transforms.shared.fields import SchemaCache
 from airflow_connect.transforms.shared.names import Names
 from airflow_connect.transforms.shared.of_key_or_value import REPLACE_NULL_WITH_DEFAULT, replace_null_with_default
 from airflow_connect.transforms.shared.values import field_value, require_map, require_struct
+
+if TYPE_CHECKING:
+    from airflow_connect.api.columns import RecordColumns
 
 FIELDS = "fields"
 _PURPOSE = "copying fields from value to key"
@@ -48,6 +53,21 @@ class ValueToKey(Transformation):
         schema, members = self._key_schema(record.value_schema), record.value_schema.fields_by_name
         key = {name: field_value(value, members[name], self._replace_null) for name in self._fields}
         return record.changed(key_schema=schema, key=key)
+
+    def apply_columns(self, batch: RecordColumns) -> RecordColumns | None:
+        """The columns of the fields as the key. Not vectorizable: no schema, a field that does not exist."""
+        members, schema = struct_members(batch.value), batch.value.schema
+        key_schema = None if members is None or schema is None else self._key_schema.or_none(schema)
+        if members is None or schema is None or key_schema is None:
+            return None
+        columns = []
+        for name in self._fields:
+            field = schema.fields_by_name[name]
+            column = with_default(members[field.index], field.schema, self._replace_null)
+            if column is None:
+                return None
+            columns.append(column)
+        return batch.changed(key=struct_columns(key_schema, columns, len(batch)))
 
     def _make_key_schema(self, schema: Schema) -> Schema:
         members = []

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.transform import R, Transformation
 from airflow_connect.transforms.shared.names import Names
+
+if TYPE_CHECKING:
+    from airflow_connect.api.columns import RecordColumns
 
 HEADERS = "headers"
 
@@ -21,6 +25,8 @@ class DropHeaders(Transformation):
         )
     )  # fmt: skip
 
+    columns_of_sinks_only: ClassVar[bool] = True
+
     def configure(self, config: Mapping[str, str]) -> None:
         """Take the names."""
         self._names = frozenset(self.config_def.parse(config)[HEADERS])
@@ -29,3 +35,7 @@ class DropHeaders(Transformation):
         """The record with the remaining headers."""
         left = tuple(header for header in record.headers if header.key not in self._names)
         return record if len(left) == len(record.headers) else record.changed(headers=left)
+
+    def apply_columns(self, batch: RecordColumns) -> RecordColumns | None:
+        """The same batch: columns of a sink have no headers, because nothing reads them. None for a source."""
+        return batch if batch.is_from_kafka else None

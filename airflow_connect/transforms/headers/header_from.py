@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Problem, Type
 from airflow_connect.api.config.validators import Lambda, ValidString
@@ -12,6 +12,7 @@ from airflow_connect.api.record import Header
 from airflow_connect.api.schema import Schema
 from airflow_connect.api.transform import R
 from airflow_connect.errors import DataError
+from airflow_connect.transforms.columnar.structs import struct_columns, struct_members, with_default
 from airflow_connect.transforms.shared.fields import SchemaCache, struct_like
 from airflow_connect.transforms.shared.of_key_or_value import (
     REPLACE_NULL_WITH_DEFAULT,
@@ -21,6 +22,9 @@ from airflow_connect.transforms.shared.of_key_or_value import (
     replace_null_with_default,
 )
 from airflow_connect.transforms.shared.values import field_value, require_map, require_struct
+
+if TYPE_CHECKING:
+    from airflow_connect.api.columns import RecordColumns
 
 FIELDS, HEADERS, OPERATION = "fields", "headers", "operation"
 MOVE, COPY = "move", "copy"
@@ -67,6 +71,8 @@ class _HeaderFrom(OfKeyOrValue):
         .define_rule((FIELDS, HEADERS), _as_many_headers_as_fields)
     )  # fmt: skip
 
+    columns_of_sinks_only: ClassVar[bool] = True
+
     def configure(self, config: Mapping[str, str]) -> None:
         """Take the names."""
         parsed = self.config_def.parse(config)
@@ -96,6 +102,30 @@ class _HeaderFrom(OfKeyOrValue):
         rest = [field for field in schema.fields if field.name not in self._moved]
         members = {field.name: field_value(fields, field, self._replace_null) for field in rest}
         return self.with_part(changed, self._left(schema), members)
+
+    def apply_columns(self, batch: RecordColumns) -> RecordColumns | None:
+        """The batch without the fields that are moved; columns of a sink have no headers, because nothing reads them.
+
+        Not vectorizable: a source, a field that does not exist, a default that is needed in a field that stays.
+        """
+        part = self.columns_of(batch)
+        members = struct_members(part) if batch.is_from_kafka else None
+        if part is None or part.schema is None or members is None:
+            return None
+        schema = part.schema
+        if any(schema.field(name) is None for name, _ in self._headers):
+            return None
+        if not self._moved:
+            return batch
+        kept = [
+            with_default(members[field.index], field.schema, self._replace_null)
+            for field in schema.fields
+            if field.name not in self._moved
+        ]
+        columns = [column for column in kept if column is not None]
+        if len(columns) < len(kept):
+            return None
+        return self.with_columns(batch, struct_columns(self._left(schema), columns, len(batch)))
 
     def _header(self, schema: Schema, fields: dict[str, Any], name: str, header: str) -> Header:
         field = schema.field(name)

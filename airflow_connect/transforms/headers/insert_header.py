@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.config.validators import NonNull
@@ -10,6 +11,9 @@ from airflow_connect.api.record import Header
 from airflow_connect.api.transform import R, Transformation
 from airflow_connect.converters.header_text import parse_header_text
 from airflow_connect.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from airflow_connect.api.columns import RecordColumns
 
 HEADER, LITERAL = "header", "value.literal"
 
@@ -29,6 +33,8 @@ class InsertHeader(Transformation):
             validator=NonNull(), importance=Importance.HIGH,
         ),
     )  # fmt: skip
+
+    columns_of_sinks_only: ClassVar[bool] = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Read the literal, once.
@@ -50,3 +56,7 @@ class InsertHeader(Transformation):
     def apply(self, record: R) -> R | None:
         """The record with one header more."""
         return record.changed(headers=(*record.headers, self._header))
+
+    def apply_columns(self, batch: RecordColumns) -> RecordColumns | None:
+        """The same batch: columns of a sink have no headers, because nothing reads them. None for a source."""
+        return batch if batch.is_from_kafka else None

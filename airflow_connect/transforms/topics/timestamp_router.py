@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE
 from airflow_connect.api.transform import R, Transformation
 from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.transforms.simple_date_format import SimpleDateFormat
 
+if TYPE_CHECKING:
+    from airflow_connect.api.columns import RecordColumns
+
 TOPIC_FORMAT, TIMESTAMP_FORMAT = "topic.format", "timestamp.format"
+_MOST_UNITS = 100
+"""Of the shortest unit of the pattern, in one batch: more of them hardly ever have one text."""
 _TOPIC, _TIMESTAMP = "${topic}", "${timestamp}"
 
 
@@ -29,6 +36,8 @@ class TimestampRouter(Transformation):
             importance=Importance.HIGH,
         ),
     )  # fmt: skip
+
+    columns_of_sinks_only: ClassVar[bool] = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Read the pattern.
@@ -58,6 +67,22 @@ class TimestampRouter(Transformation):
             )
         topic = self._topic_format.replace(_TOPIC, record.topic).replace(_TIMESTAMP, self._text(record.timestamp))
         return record.changed(topic=topic)
+
+    def apply_columns(self, batch: RecordColumns) -> RecordColumns | None:
+        """The batch under its new topic. Not vectorizable: more than one topic, no timestamps, a source."""
+        import numpy as np
+
+        if not batch.is_from_kafka or batch.timestamp_type == TIMESTAMP_NOT_AVAILABLE or (batch.timestamps < 0).any():
+            return None
+        unit_ms = self._timestamp_format.unit_ms
+        units = np.unique(batch.timestamps // unit_ms)
+        if len(units) > _MOST_UNITS:
+            return None
+        texts = {self._text(unit * unit_ms) for unit in units.tolist()}
+        if len(texts) != 1:
+            return None
+        topic = self._topic_format.replace(_TOPIC, batch.topic).replace(_TIMESTAMP, texts.pop())
+        return batch.changed(topic=topic)
 
     def parts_of(self, topic: tuple[str | None, ...]) -> tuple[str | None, ...]:
         """What is known of the new topic before a record comes.

@@ -16,6 +16,7 @@ from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.java.patterns.compiled import Replacement, compile_java_pattern
 from airflow_connect.transforms.filter import Filter
 from airflow_connect.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
+from airflow_connect.transforms.simple_date_format import SimpleDateFormat
 from airflow_connect.transforms.topics.regex_router import RegexRouter
 from airflow_connect.transforms.topics.timestamp_router import TimestampRouter
 from tests.support.values.columns import assert_same_both_ways, records_of, to_columns
@@ -112,3 +113,50 @@ def test_has_header_key_compares_whole_names() -> None:
     predicate = configured(HasHeaderKey, name="h")
     assert predicate.test(record(headers=(Header("x", None, 1), Header("h", None, None))))
     assert not predicate.test(record(headers=(Header("H", None, 1),)))
+
+
+PATTERNS = {
+    "yyyyMMdd": 86_400_000, "yyyy-MM-dd HH": 3_600_000, "HHmm": 60_000, "hh a": 3_600_000, "yyyyMMdd a": 3_600_000,
+    "yyyyMMddHHmmss": 1000, "SSS": 1, "'S'yyyy": 86_400_000, "EEE": 86_400_000, "w": 86_400_000, "K": 3_600_000,
+    "zzz": 86_400_000, "k": 3_600_000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_texts_are_equal_within_the_unit_of_a_pattern(pattern: str) -> None:
+    compiled = SimpleDateFormat(pattern)
+    assert compiled.unit_ms == PATTERNS[pattern]
+    for first in range(0, 3 * 86_400_000, compiled.unit_ms if compiled.unit_ms > 1000 else 21_600_000):
+        texts = {compiled.format(first + part) for part in (0, compiled.unit_ms // 2, compiled.unit_ms - 1)}
+        assert texts == {compiled.format(first)}
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.integers(0, 4 * 86_400_000), min_size=1, max_size=5).map(sorted),
+    st.integers(0, 20_000),
+    st.sampled_from([*PATTERNS]),
+    st.booleans(),
+)
+def test_timestamp_router_in_columns_equals_records(stamps: list[int], day: int, pattern: str, same_day: bool) -> None:
+    router = configured(TimestampRouter, timestamp_format=pattern, topic_format="x-${topic}-${timestamp}")
+    moved = [(stamp % 86_400_000 if same_day else stamp) + 86_400_000 * day for stamp in stamps]
+    records = [
+        one.changed(timestamp=stamp) for one, stamp in zip(records_of(schemas.INT64, stamps), moved, strict=True)
+    ]
+    names = {router.apply(one).topic for one in records}
+    assert assert_same_both_ways(router, records) is (len(names) == 1)
+
+
+def test_timestamp_router_in_columns_needs_timestamps() -> None:
+    router = configured(TimestampRouter)
+    assert router.apply_columns(to_columns([record(value_schema=schemas.INT8, value=1)])) is None
+    early = record(value_schema=schemas.INT8, value=1, timestamp=-1)
+    assert router.apply_columns(to_columns([early])) is None
+
+
+def test_timestamps_of_many_units_are_left_to_the_records() -> None:
+    router = configured(TimestampRouter, timestamp_format="SSS")
+    records = [one.changed(timestamp=1000 * n) for n, one in enumerate(records_of(schemas.INT64, list(range(101))))]
+    assert router.apply_columns(to_columns(records[:100])) is not None
+    assert router.apply_columns(to_columns(records)) is None

@@ -163,6 +163,16 @@ class StorageSinkConnector(StagingSinkConnector):
             probe_prefix=probe_prefix,
         )
 
+    def stage_without_columns(self) -> str:
+        """See `ColumnarSinkConnector`."""
+        from airflow_connect.connectors.files.shared.writing.columns import stage_without_columns
+
+        return stage_without_columns(self._open(self.config).plan)
+
+    def takes_whole_records(self) -> bool:
+        """See `ColumnarSinkConnector`."""
+        return self._open(self.config).config.stores_records
+
     def splitting(self) -> Splitting:
         """A cut is like the end of a run, where files end anyway. It is refused where more than offsets passes it.
 

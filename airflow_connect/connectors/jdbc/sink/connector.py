@@ -148,6 +148,18 @@ class JdbcSinkConnector(SinkConnector):
             if not is_recreated
         )
 
+    def stage_without_columns(self) -> str:
+        """See `ColumnarSinkConnector`."""
+        config = JdbcSinkConfig.from_config(self.config)
+        if config.insert_mode == keys.UPDATE:
+            return f"{JdbcSinkConfig.insert_mode}={keys.UPDATE}"
+        database = config.connection.address.database
+        return "" if database in ("postgresql", "mysql") else f"the database ({database})"
+
+    def takes_whole_records(self) -> bool:
+        """It writes values."""
+        return False
+
     def deletes_by_null(self) -> bool:
         """With `delete.enabled`."""
         return JdbcSinkConfig.from_config(self.config).deletes

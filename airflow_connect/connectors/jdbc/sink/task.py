@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.columns import NullValues
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.read_ahead import ReadAhead
 from airflow_connect.api.schema import Schema, Type
@@ -163,6 +164,17 @@ class JdbcSinkTask(SinkTask):
                 batch.add_errant(record)
         if batch.count >= ROWS_PER_TRANSACTION or batch.size_bytes >= BYTES_PER_TRANSACTION:
             self.flush()
+
+    @property
+    def null_values(self) -> NullValues:
+        """By `delete.enabled` and the key for null values; see `NullDroppingSinkTask`."""
+        assert self._config is not None
+        # Of a partition that another attempt has begun, records count by where they are.
+        is_needed = self._config.deletes or not self._config.ignores_null or bool(self._resumed)
+        return NullValues.NEEDED if is_needed else NullValues.LEFT_OUT
+
+    def count_null_values(self, count: int) -> None:
+        """Nothing is kept of them."""
 
     def accepts_columns(self) -> bool:
         """Whether the database and `insert.mode` have a columnar form."""

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.cluster_facts import TopicChange
+from airflow_connect.api.columns import ColumnarSinkConnector
 from airflow_connect.api.publishing import LeftoverPattern
 from airflow_connect.api.sink import SinkConnector, Splitting, StagingSinkConnector
 from airflow_connect.api.sink_state import PlannedState, StateAfter
@@ -104,6 +105,21 @@ class StartedSink(Started):
         if not changes or not self._overrides("notes_on_changes"):
             return ()
         return self.call("notes_on_changes", lambda connector: tuple(connector.notes_on_changes(changes)))
+
+    def stage_without_columns(self) -> str:
+        """What of the connector makes its tasks take all records one by one; "": nothing, or the class does not say."""
+        task = self._class.task_class
+        if isinstance(task, type) and not hasattr(task, "put_columns"):
+            return f"the connector ({self._class.__name__})"
+        if not issubclass(self._class, ColumnarSinkConnector):
+            return ""
+        return self.call("stage_without_columns", lambda connector: str(connector.stage_without_columns()))
+
+    def takes_whole_records(self) -> bool:
+        """Whether no converter and no transformation touches the messages."""
+        if not issubclass(self._class, ColumnarSinkConnector):
+            return False
+        return self.call("takes_whole_records", lambda connector: bool(connector.takes_whole_records()))
 
     @property
     def keeps_document(self) -> bool:

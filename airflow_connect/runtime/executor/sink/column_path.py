@@ -10,10 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from airflow_connect.api.columns import RecordColumns, ValueColumns
 from airflow_connect.api.converter import ColumnarConverter, ColumnarWritingConverter
 from airflow_connect.api.transform import ColumnarPredicate, ColumnarTransformation
+from airflow_connect.runtime.executor.sink.null_values import present_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,8 +47,15 @@ class ColumnStage(Protocol):
         """Whether the transformation applies to records for which the predicate is false."""
 
 
+NullsOf = Callable[["ColumnBatch"], "NDArray[np.int64] | None"]
+"""Offsets of the records without value that the sink only leaves out; None: it needs them. See `null_values.py`."""
+
+
 def column_path(
-    value_converter: Any, steps: Sequence[ColumnStage], key_converter: Any | None = None
+    value_converter: Any,
+    steps: Sequence[ColumnStage],
+    key_converter: Any | None = None,
+    nulls_of: NullsOf = lambda batch: None,
 ) -> ColumnPath | None:
     """The columnar path of a configuration, or None if one of its stages has no columnar form.
 
@@ -54,17 +63,23 @@ def column_path(
         value_converter: configured.
         steps: in order.
         key_converter: configured; None if the sink does not need keys.
+        nulls_of: asked for each batch with records that have no value.
     """
     if stage_without_columns(value_converter, steps):
         return None
-    return ColumnPath(value_converter, steps, key_converter)
+    return ColumnPath(value_converter, steps, key_converter, nulls_of)
 
 
 def stage_without_columns(value_converter: Any, steps: Sequence[ColumnStage]) -> str:
     """The first stage of a configuration that has no columnar form, as the reason in a note; "": all have one."""
     if not _is_columnar(value_converter, ColumnarConverter):
-        return _VALUE_CONVERTER
-    return next((_name_of(step) for step in steps if not have_columns([step])), "")
+        return f"{_VALUE_CONVERTER} ({type(value_converter).__name__})"
+    for step in steps:
+        if not _is_columnar(step.transformation, ColumnarTransformation):
+            return _name_of(step)
+        if step.predicate is not None and not _is_columnar(step.predicate, ColumnarPredicate):
+            return f"the predicate ({type(step.predicate).__name__}) of {_name_of(step)}"
+    return ""
 
 
 def have_columns(steps: Sequence[ColumnStage]) -> bool:
@@ -102,6 +117,8 @@ def transformed(
     return piece
 
 
+_NO_VALUES = (ValueColumns(None, pa.array([], pa.binary())),)
+"""Of a batch in which no record has a value."""
 _VALUE_CONVERTER, _KEY_CONVERTER, _NULL_VALUES = "the value converter", "the key converter", "null values"
 
 
@@ -133,14 +150,21 @@ class ColumnPath:
     """Converts and transforms batches."""
 
     def __init__(
-        self, value_converter: ColumnarConverter, steps: Sequence[ColumnStage], key_converter: Any | None
+        self,
+        value_converter: ColumnarConverter,
+        steps: Sequence[ColumnStage],
+        key_converter: Any | None,
+        nulls_of: NullsOf,
     ) -> None:
         """Use `column_path`."""
+        self._nulls_of = nulls_of
         self._converter = value_converter
         self._key_converter = key_converter
         self._steps = steps
         self.refused_by = ""
         """The stage for which the last batch was not vectorizable."""
+        self.nulls: NDArray[np.int64] | None = None
+        """Offsets of records of the last batch that the sink would only leave out, because they have no value."""
 
     def convert(self, batch: ColumnBatch) -> list[RecordColumns] | None:
         """The records of a batch, converted and transformed, at least one piece; None if it is not vectorizable.
@@ -150,22 +174,23 @@ class ColumnPath:
         Raises:
             Exception: whatever a stage raises that cannot work now, such as a registry that does not answer.
         """
-        if batch.values.null_count:
+        self.nulls = self._nulls_of(batch) if batch.values.null_count else None
+        if batch.values.null_count and self.nulls is None:
             self._refused(_NULL_VALUES)
-            return None
-        found = self._converter.to_columns(batch.topic, batch.values)
-        if found is None or not 0 < len(found) <= _MOST_PIECES:
-            self._refused(_VALUE_CONVERTER)
             return None
         keys = self._keys(batch)
         if keys is None:
             self._refused(_KEY_CONVERTER)
             return None
+        present = _Present(batch, keys[0] if keys else None)
+        found = self._converter.to_columns(batch.topic, present.values) if len(present) else _NO_VALUES
+        if found is None or not 0 < len(found) <= _MOST_PIECES:
+            self._refused(_VALUE_CONVERTER)
+            return None
         pieces = []
         start = 0
         for values in found:
-            records = _records(batch, values, keys[0] if keys else None, start)
-            piece = transformed(self._steps, records, self._refused)
+            piece = transformed(self._steps, present.records(values, start), self._refused)
             if piece is None:
                 return None
             pieces.append(piece)
@@ -185,30 +210,48 @@ class ColumnPath:
         return found if found is not None and len(found) == 1 else None
 
 
-def _records(batch: ColumnBatch, values: ValueColumns, keys: ValueColumns | None, start: int) -> RecordColumns:
-    """The converted records from `start` on. `keys`: of the whole batch."""
-    stop = start + len(values)
-    read = batch.read_records
+class _Present:
+    """The records of a batch that have a value."""
 
-    def read_records(indexes: NDArray[np.int64]) -> list[KafkaRecord]:
-        if not len(indexes):
-            return []
-        first = int(indexes[0])
-        around = read(first, int(indexes[-1]) + 1)
-        return [around[index - first] for index in indexes.tolist()]
+    def __init__(self, batch: ColumnBatch, keys: ValueColumns | None) -> None:
+        """`keys`: of the whole batch."""
+        self._batch = batch
+        self._keys = keys
+        self._indexes: NDArray[np.int64] = np.arange(len(batch), dtype=np.int64)
+        self.values = batch.values
+        if batch.values.null_count:
+            self._indexes = self._indexes[present_in(batch)]
+            self.values = batch.values.drop_null()
+            taken: Any = self._indexes
+            self._keys = None if keys is None else ValueColumns(keys.schema, keys.values.take(taken))
 
-    return RecordColumns(
-        topic=batch.topic,
-        original_topic=batch.topic,
-        original_partition=batch.partition,
-        offsets=batch.offsets[start:stop],
-        timestamps=batch.timestamps[start:stop],
-        timestamp_type=batch.timestamp_type,
-        key=None if keys is None else ValueColumns(keys.schema, keys.values.slice(start, stop - start)),
-        value=values,
-        read_records=read_records,
-        indexes=np.arange(start, stop, dtype=np.int64),
-    )
+    def __len__(self) -> int:
+        return len(self._indexes)
+
+    def records(self, values: ValueColumns, start: int) -> RecordColumns:
+        """The converted records from `start` on."""
+        batch, keys, read = self._batch, self._keys, self._batch.read_records
+        indexes = self._indexes[start : start + len(values)]
+
+        def read_records(indexes: NDArray[np.int64]) -> list[KafkaRecord]:
+            if not len(indexes):
+                return []
+            first = int(indexes[0])
+            around = read(first, int(indexes[-1]) + 1)
+            return [around[index - first] for index in indexes.tolist()]
+
+        return RecordColumns(
+            topic=batch.topic,
+            original_topic=batch.topic,
+            original_partition=batch.partition,
+            offsets=batch.offsets[indexes],
+            timestamps=batch.timestamps[indexes],
+            timestamp_type=batch.timestamp_type,
+            key=None if keys is None else ValueColumns(keys.schema, keys.values.slice(start, len(values))),
+            value=values,
+            read_records=read_records,
+            indexes=indexes,
+        )
 
 
 def _apply(step: ColumnStage, piece: RecordColumns) -> RecordColumns | None:
@@ -262,8 +305,6 @@ def _joined(first: ValueColumns, second: ValueColumns, order: Any) -> ValueColum
     """Values concatenated and put in order; None if their schemas differ."""
     if first.schema != second.schema:
         return None
-    import pyarrow as pa
-
     both: Any = pa.concat_arrays([first.values, second.values])
     return ValueColumns(first.schema, both.take(order))
 

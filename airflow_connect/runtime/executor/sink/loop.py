@@ -19,6 +19,9 @@ from airflow_connect.runtime.executor.sink.whole_records import WholeRecordConve
 from airflow_connect.runtime.executor.slow_path import SlowPath
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from airflow_connect.api.columns import RecordColumns
     from airflow_connect.api.record import KafkaRecord, SinkRecord
     from airflow_connect.documents.run import PartitionReport
@@ -95,20 +98,28 @@ class SinkLoop:
         """Whether every stage has a columnar form, so none is Java, and headers that are not used cannot fail."""
         if self._batches is not None:
             return self._stays_slow("Java classes in the chain")
-        if not self._converter.headers_never_fail:
-            return self._stays_slow("the header converter")
         if not self._sink.accepts_columns():
             return self._stays_slow("the sink with this configuration")
         if isinstance(self._converter, WholeRecordConverter):
             self._columns = WholeRecordPath()
             return True
+        if not self._converter.headers_never_fail:
+            return self._stays_slow(f"the header converter ({type(self._converter.headers).__name__})")
         from airflow_connect.runtime.executor.sink.column_path import column_path, stage_without_columns
 
         key = self._converter.key if self._sink.needs_keys else None
-        self._columns = column_path(self._converter.value, self._converter.steps, key)
+        self._columns = column_path(self._converter.value, self._converter.steps, key, self._nulls_of)
         if self._columns is None:
             return self._stays_slow(stage_without_columns(self._converter.value, self._converter.steps))
         return True
+
+    def _nulls_of(self, batch: ColumnBatch) -> NDArray[np.int64] | None:
+        """See `NullsOf`."""
+        from airflow_connect.runtime.executor.sink.null_values import left_to_sink
+
+        assert not isinstance(self._converter, WholeRecordConverter)
+        nulls, has_queue = self._sink.null_values, self._policy.has_queue
+        return left_to_sink(batch, self._converter, nulls, has_queue=has_queue)
 
     def _stays_slow(self, stage: str) -> bool:
         self.slow_path.because_of(stage)
@@ -166,9 +177,10 @@ class SinkLoop:
         """Write a batch in columns, and the rest record by record; returns how many records went in columns."""
         if batch.topic_partition in self._stopped:
             return 0
+        assert self._columns is not None
         pieces = self._converted(batch)
         if pieces:
-            if self._sink.put_columns(pieces, batch.offsets):
+            if self._sink.put_columns(pieces, batch.offsets, self._columns.nulls):
                 self._converter.unread.add_batch(batch.topic)
                 return len(batch)
             self.slow_path.because_of("the sink")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard, TypeVar
 
+from airflow_connect.api.columns import NullDroppingSinkTask, NullValues
 from airflow_connect.api.config import plugins
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.own_chain import ChainSinkTask
@@ -211,17 +212,26 @@ class SinkTaskRunner:
         """How much the task holds of what it has not put yet."""
         return self._task.read_ahead
 
+    @property
+    def null_values(self) -> NullValues:
+        """What the task does with records whose value is null."""
+        task = self._task
+        return task.null_values if isinstance(task, NullDroppingSinkTask) else NullValues.NEEDED
+
     def accepts_columns(self) -> bool:
         """Whether the task has a columnar form with its configuration."""
         accepts: Callable[[], bool] = getattr(self._task, "accepts_columns", lambda: True)
         return isinstance(self._task, ColumnarSinkTask) and self._call("accepts_columns", accepts)
 
-    def put_columns(self, batches: Sequence[RecordColumns], read: NDArray[np.int64]) -> bool:
+    def put_columns(
+        self, batches: Sequence[RecordColumns], read: NDArray[np.int64], nulls: NDArray[np.int64] | None = None
+    ) -> bool:
         """Write the records of one batch in columns, all or nothing.
 
         Args:
             batches: at least one; see `ColumnarSinkTask.put_columns`. Records in none of them were filtered.
             read: int64[n], offsets of the batch that was read.
+            nulls: int64[m], offsets of those that the task would only leave out, because they have no value.
 
         Returns:
             False, without writing or counting anything, if its records must be put one by one.
@@ -239,6 +249,9 @@ class SinkTaskRunner:
             filled = [batch for batch in filled if len(batch)]
         if filled and not self._call("put_columns", lambda: task.put_columns(filled)):
             return False
+        left_out = 0 if nulls is None else int((nulls >= first).sum())
+        if left_out and isinstance(task, NullDroppingSinkTask):
+            task.count_null_values(left_out)
         state.delivered_columns(read, self._without_dropped(offsets_of(filled)))
         if self._chain is not None:
             self._call("report_failed", self._chain.report_failed)

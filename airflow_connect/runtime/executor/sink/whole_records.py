@@ -66,6 +66,7 @@ class WholeRecordPath:
     """The columnar form, see `ColumnPath`."""
 
     refused_by = ""
+    nulls = None
 
     def convert(self, batch: ColumnBatch) -> list[RecordColumns]:
         """The records of a batch as one piece; always vectorizable."""

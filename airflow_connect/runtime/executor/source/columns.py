@@ -58,7 +58,8 @@ class SourceColumnConverter:
     def __init__(self, converter: SourceRecordConverter) -> None:
         """`converter`: of the task."""
         self._steps = converter.chain.stages
-        self._is_open = have_columns(self._steps)
+        is_of_sinks = any(getattr(step.transformation, "columns_of_sinks_only", False) for step in self._steps)
+        self._is_open = have_columns(self._steps) and not is_of_sinks
         self._key, self._value = converter.key, converter.value
         self._keeps_headers = _direct_type(converter.headers) == "BYTES"
 

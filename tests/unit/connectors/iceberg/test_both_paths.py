@@ -239,3 +239,22 @@ def test_records_with_a_schema_go_in_columns(tmp_path: Path) -> None:
         found.append(content(lake, with_statistics=True))
     assert found[1] == found[0]
     assert len(found[0][TABLE][2]) == 4
+
+
+def test_values_among_nulls_go_in_columns_and_the_report_counts_the_nulls(tmp_path: Path) -> None:
+    values = [None if n % 4 == 1 else json.dumps({"id": n, "ok": True, "at": n}).encode() for n in range(1000)]
+    records = [[KafkaRecord("t", 0, n, None, value, NOW_MS) for n, value in enumerate(values)]]
+    gone = {
+        "transforms": "drop", "transforms.drop.type": "Filter", "transforms.drop.predicate": "gone",
+        "predicates": "gone", "predicates.gone.type": "RecordIsTombstone",
+    }  # fmt: skip
+    for chain, notes in (({}, ("250 records left out: a null value, which an append cannot show.",)), (gone, ())):
+        found = []
+        for columnar in (False, True):
+            lake = Lake(tmp_path / f"{columnar}-{len(chain)}")
+            done = lake.copy(records, columnar=columnar, config={**WITH_SCHEMA, **chain})
+            assert (done.error, done.in_columns) == ("", 1000 if columnar else 0)
+            assert tuple(note for note in done.notes if "left out" in note) == notes
+            found.append((counts(done), content(lake, with_statistics=True)))
+        assert found[1] == found[0]
+        assert found[0][0][1] == [(1000, 750, 250, 0, 1000)]

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_connect.api import schema as s
-from airflow_connect.api.columns import ValueColumns
+from airflow_connect.api.columns import NullDroppingSinkTask, NullValues, ValueColumns
 from airflow_connect.connectors.search.bulks import column_bulks
 from airflow_connect.connectors.search.columns import column_actions, has_columns
 from airflow_connect.connectors.search.config import DocumentConfig
 from airflow_connect.connectors.search.connector import ElasticsearchSinkConnector
 from airflow_connect.connectors.search.documents import DocumentMaker
 from airflow_connect.connectors.search.targets import Target
+from airflow_connect.connectors.search.task import ElasticsearchSinkTask
 from airflow_connect.converters.json.documents import schemaless_lines
 from tests.support.values.columns import records_of, to_columns
 
@@ -93,6 +94,12 @@ def test_usual_records_have_a_columnar_form():
         assert check(settings(key_ignore=ignores), [{"a": 1}] * 3, None, keys)
 
 
+def test_any_number_of_documents_of_a_data_stream_has_a_columnar_form():
+    value = {"n": 1, "text": "ü", "x": 0.5, "on": True, "raw": b"x"}
+    for count in (*range(1, 9), 64, 1024):
+        assert check(settings(key_ignore="true", **STREAM), [value] * count, SCHEMA, ["k"] * count), count
+
+
 def test_configurations_without_a_columnar_form():
     assert has_columns(settings())
     for config in (
@@ -100,6 +107,15 @@ def test_configurations_without_a_columnar_form():
         {**STREAM, "data.stream.timestamp.field": "at"},
     ):  # fmt: skip
         assert not has_columns(settings(**config)), config
+
+
+def test_null_values_are_only_left_out_if_they_are_ignored():
+    for behavior in ("ignore", "fail", "delete"):
+        expected = NullValues.REPORTED if behavior == "ignore" else NullValues.NEEDED
+        task = ElasticsearchSinkTask()
+        task._config = settings(behavior_on_null_values=behavior)
+        assert task.null_values is expected
+        assert isinstance(task, NullDroppingSinkTask)
 
 
 def test_values_that_are_no_objects_and_decimals_go_record_by_record():

@@ -21,6 +21,13 @@ from airflow_connect.converters.avro.reading import read_schema
 from airflow_connect.converters.avro.varints import Scan, padded
 from tests.unit.converters.avro.avro_schemas import Made, encoded, records
 
+ENTRY = {
+    "type": "record",
+    "name": "MapEntry",
+    "namespace": "io.confluent.connect.avro",
+    "fields": [{"name": "key", "type": "int"}, {"name": "value", "type": "int"}],
+}
+"""Of a map whose keys are not strings."""
 OTHER = b"\xff" * 7
 
 
@@ -59,6 +66,8 @@ def _with_decimals(schema: Schema, value: Any) -> Any:
         return None
     if schema.name == DECIMAL:
         return change_of_decimal(int(schema.parameters["scale"]))(value)
+    if schema.type is Type.ARRAY:
+        return [_with_decimals(schema.value_schema, item) for item in value]
     if schema.type is Type.STRUCT:
         return {f.name: _with_decimals(f.schema, value[f.name]) for f in schema.fields}
     return value
@@ -132,8 +141,9 @@ def _any_value(avro_type: Any) -> Any:
 @pytest.mark.parametrize(
     "avro_type",
     [
-        {"type": "array", "items": "int"},
+        {"type": "array", "items": {"type": "map", "values": "int"}},
         {"type": "map", "values": "int"},
+        {"type": "array", "items": ENTRY},
         ["int", "string"],
         {"type": "record", "name": "Empty", "fields": []},
     ],
@@ -143,3 +153,46 @@ def test_column_reader_parts_without_columnar_form_is_none(avro_type: Any) -> No
     schema = read_schema(wrapped, [], AvroSettings()).schema
     assert schema is not None
     assert column_reader(wrapped, [], schema) is None
+
+
+ARRAY = {"type": "array", "items": "long"}
+
+
+def test_arrays_of_any_sizes_are_columns() -> None:
+    values = [[], [1], list(range(1000)), [], [2, 3], [-(2**63)] * 5]
+    assert _columns(ARRAY, encoded(ARRAY, values)) == values
+    nested = {"type": "array", "items": {"type": "array", "items": ["null", "string"]}}
+    values = [[], [[]], [["a", None], [], ["", "b"]], [[None]]]
+    assert _columns(nested, encoded(nested, values)) == values
+    assert _columns(ARRAY, encoded(ARRAY, [[], []])) == [[], []]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"\x02\x02" + b"\x02\x06\x00" + b"\x02x",  # two blocks; a length of 6 would fit, too
+        b"\x01\x02\x02\x00" + b"\x02x",  # a block with its size
+    ],
+)
+def test_odd_arrays_before_other_fields_are_left_to_the_records(message: bytes) -> None:
+    fields = [{"name": "list", "type": ARRAY}, {"name": "data", "type": "bytes"}]
+    whole = {"type": "record", "name": "Whole", "fields": fields}
+    good = encoded(whole, [{"list": [1], "data": b"y"}])
+    assert _reference(whole, [message])[0]["data"] == b"x"
+    assert _columns(whole, [*good, message]) is None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"\x02\x02\x02\x04\x00",  # two blocks
+        b"\x01\x02\x02\x00",  # a block with its size
+        b"\x02\x02",  # without an end
+        b"\x04\x02\x00",  # an item less
+        b"\x02\x02\x00\x00",  # a byte more
+        encoded("long", [2**40])[0],
+        encoded(ARRAY, [[1] * 1001])[0],
+    ],
+)
+def test_odd_arrays_are_left_to_the_records(message: bytes) -> None:
+    assert _columns(ARRAY, [encoded(ARRAY, [[1, 2]])[0], message]) is None

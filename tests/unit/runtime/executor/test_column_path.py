@@ -128,6 +128,23 @@ def test_null_value_makes_a_batch_not_vectorizable() -> None:
     assert _path().convert(_batch([b"a", None])) is None
 
 
+def test_records_among_null_values_keep_their_places_keys_and_times() -> None:
+    batch = _batch([None, b"a", None, b"b", b"c", None], [b"0", b"1", b"2", b"3", b"4", b"5"])
+    nulls = np.array([100, 102, 105])
+    path = column_path(StringConverter(), [ColumnStage(Upper(), Even())], StringConverter(), lambda batch: nulls)
+    assert path is not None
+    (piece,) = path.convert(batch) or ()
+    assert path.nulls is nulls
+    assert piece.value.values.to_pylist() == ["a", "b", "C"]
+    assert piece.offsets.tolist() == [101, 103, 104] and piece.timestamps.tolist() == [1101, 1103, 1104]
+    assert piece.key is not None and piece.key.values.to_pylist() == ["1", "3", "4"]
+    assert [record.offset for record in piece.records()] == [101, 103, 104]
+
+    (empty,) = path.convert(batch.slice(2, 3)) or ()
+    assert len(empty) == 0 and empty.topic == "t"
+    assert path.convert(batch.slice(3, 5)) and path.nulls is None
+
+
 def test_configuration_with_a_stage_without_columns_has_no_columnar_path() -> None:
     maps = JsonConverter()
     maps.configure({"schema.content": '{"type":"map","keys":{"type":"string"},"values":{"type":"string"}}'}, False)
@@ -188,7 +205,10 @@ def test_stage_that_keeps_records_out_of_columns_is_named() -> None:
     assert path.convert(_batch(VALUES, keys=[b"k"] * 4)) is None
     assert path.refused_by == "the key converter"
 
-    assert stage_without_columns(object(), ()) == "the value converter"
+    assert stage_without_columns(object(), ()) == "the value converter (object)"
     steps = [ColumnStage(Upper()), ColumnStage(object(), alias="odd"), ColumnStage(Upper(), object(), alias="later")]
     assert stage_without_columns(StringConverter(), steps) == "transformation odd (object)"
     assert stage_without_columns(StringConverter(), steps[:1]) == ""
+    assert stage_without_columns(StringConverter(), [steps[0], steps[2]]) == (
+        "the predicate (object) of transformation later (Upper)"
+    )

@@ -20,7 +20,6 @@ LINES = {
     "flush.size": "1000",
 }
 NOTE = "Records that were processed one by one instead of in columns, because of {}: {}."
-HEADERS = "org.apache.kafka.connect.transforms.InsertHeader"
 
 
 def batches(*values: bytes | None) -> list[list[KafkaRecord]]:
@@ -45,17 +44,20 @@ def test_records_in_columns_are_no_note() -> None:
 
 
 @pytest.mark.usefixtures("every_record")
-def test_transformation_without_columns_is_named() -> None:
+def test_predicate_without_columns_is_named() -> None:
     values: list[bytes | None] = [b'{"n": 1}'] * 7
-    header = {"transforms": "mark", "transforms_mark_type": HEADERS, "transforms_mark_header": "h"}
-    header["transforms_mark_value_literal"] = "x"
-    assert notes_of(values, **header) == (NOTE.format("transformation mark (InsertHeader)", 7),)
+    header = {"transforms": "some", "transforms_some_type": "Filter", "transforms_some_predicate": "marked"}
+    header |= {"predicates": "marked", "predicates_marked_type": "HasHeaderKey", "predicates_marked_name": "h"}
+    stage = "the predicate (HasHeaderKey) of transformation some (Filter)"
+    assert notes_of(values, **header) == (NOTE.format(stage, 7),)
 
 
 @pytest.mark.usefixtures("every_record")
 def test_null_values_are_named_with_their_number() -> None:
     values: list[bytes | None] = [b'{"n": 1}', None] * 10
-    assert notes_of(values, behavior_on_null_values="ignore") == (NOTE.format("null values", 20),)
+    assert notes_of(values, behavior_on_null_values="ignore") == ()
+    queue = {"errors_deadletterqueue_topic_name": "letters", "behavior_on_null_values": "ignore"}
+    assert notes_of(values, **queue) == (NOTE.format("null values", 20),)
 
 
 @pytest.mark.usefixtures("every_record")

@@ -35,8 +35,10 @@ from airflow_connect.transforms.fields.insert_field import InsertField
 from airflow_connect.transforms.fields.mask_field import MaskField
 from airflow_connect.transforms.fields.replace_field import ReplaceField
 from airflow_connect.transforms.fields.timestamp_converter import TimestampConverter
+from airflow_connect.transforms.fields.value_to_key import ValueToKey
 from airflow_connect.transforms.filter import Filter
 from airflow_connect.transforms.headers.header_from import HeaderFrom
+from airflow_connect.transforms.headers.insert_header import InsertHeader
 from airflow_connect.transforms.predicates import TopicNameMatches
 from airflow_connect.transforms.topics.regex_router import RegexRouter
 from tests.support.session.searching import examples
@@ -226,6 +228,32 @@ def test_transformed_columns_are_what_each_record_gives(
     assert [(found.topic, *pair) for pair in pairs(found)] == wanted
 
 
+@pytest.mark.parametrize("fields", ["n", "at,n"])
+@settings(deadline=None, max_examples=examples(40))
+@given(ROWS, st.booleans(), st.booleans())
+def test_keys_made_of_values_are_what_each_record_gives(
+    fields: str, rows: list[dict[str, Any]], is_extracted: bool, has_key: bool
+) -> None:
+    stages = [stage(ValueToKey(), fields=fields)]
+    if is_extracted:
+        stages.append(stage(ExtractField.Key(), field="n"))
+    columns = columns_of(pa.array(rows, EVENT_TYPE), EVENT)
+    if has_key:
+        columns = columns._replace(keys=pa.array(["k"] * len(rows)), key_schema=STRING)
+    json = JsonConverter()
+    found = column_converter(json, json, *stages).convert(columns)
+    assert found is not None
+    wanted = []
+    for record in records_of(columns):
+        after = record
+        for each in stages:
+            after = each.apply(after) or after
+        parts = ((after.key_schema, after.key), (after.value_schema, after.value))
+        texts = [json.from_connect("t", *part) for part in parts]
+        wanted.append(tuple(text if text is None else text.decode() for text in texts))
+    assert pairs(found) == wanted
+
+
 class Retimed(RegexRouter):
     """Sets a time of its own, which a message that is sent in columns cannot have."""
 
@@ -269,3 +297,23 @@ def test_nulls_among_keys_or_values_go_record_by_record_through_transformations(
     assert converter.convert(columns_of(pa.array(["a", None]), text)) is None
     keyed = columns_of(pa.array(["a", "b"]), text, keys=pa.array(["k", None]), key_schema=text)
     assert converter.convert(keyed) is None
+
+
+class Counted:
+    """Counts the batches that it gets."""
+
+    batches = 0
+
+    def apply_columns(self, batch: RecordColumns) -> RecordColumns:
+        self.batches += 1
+        return batch
+
+
+def test_chain_with_columns_of_sinks_only_is_not_tried_in_columns():
+    first, header = Counted(), InsertHeader()
+    header.configure({"header": "h", "value.literal": "1"})
+    stages = [Stage("a", "Counted", first), Stage("b", "InsertHeader", header)]
+    assert column_converter(StringConverter(), StringConverter(), *stages).convert(columns_of(pa.array(["a"]))) is None
+    assert first.batches == 0
+    only = column_converter(StringConverter(), StringConverter(), *stages[:1])
+    assert pairs(only.convert(columns_of(pa.array(["a"])))) == [(None, "a")]

@@ -32,6 +32,7 @@ from airflow_connect.formats.parquet import ArrowFormat, ParquetFormat
 from airflow_connect.formats.raw_bytes import ByteArrayFormat
 from airflow_connect.formats.string_lines import StringFormat
 from airflow_connect.layout.names.object_names import under_renamed_topic
+from airflow_connect.layout.partitioners import innermost
 from airflow_connect.layout.rotation_batches import PlacedColumns
 
 if TYPE_CHECKING:
@@ -169,9 +170,18 @@ class ColumnLayout:
 
 def column_layout(plan: StorageTaskPlan) -> ColumnLayout | None:
     """The columnar path of a configuration, or None if one of its stages only works record by record."""
-    if plan.key is not None or plan.headers is not None or not has_columnar_directories(plan.layout.partitioner):
-        return None
-    return ColumnLayout(plan) if type(plan.value.format) in _FORMATS else None
+    return None if stage_without_columns(plan) else ColumnLayout(plan)
+
+
+def stage_without_columns(plan: StorageTaskPlan) -> str:
+    """What of a configuration only works record by record, as a noun; "": nothing does."""
+    if plan.key is not None:
+        return "files of keys"
+    if plan.headers is not None:
+        return "files of headers"
+    if not has_columnar_directories(plan.layout.partitioner):
+        return f"the partitioner or its timestamps ({type(innermost(plan.layout.partitioner)).__name__})"
+    return "" if type(plan.value.format) in _FORMATS else f"the format ({type(plan.value.format).__name__})"
 
 
 def row_encoder(file_format: Any, schema: Schema | None) -> RowEncoder | None:

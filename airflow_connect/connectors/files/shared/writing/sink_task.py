@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.columns import NullValues
 from airflow_connect.api.sink import SinkTask
 from airflow_connect.connectors.files.shared.publishing.state_document import SCHEMA_IDS
 from airflow_connect.connectors.files.shared.schema_ids import SchemaIds
@@ -114,6 +115,17 @@ class StorageSinkTask(SinkTask):
         reason = DataError(f"The record at {record.where} has a null value.", code="data.null_value")
         is_reported = plan.report_nulls and plan.on_null_values == IGNORE
         self.context.leave_out(record, reason if is_reported else None)
+
+    @property
+    def null_values(self) -> NullValues:
+        """By `behavior.on.null.values`; see `NullDroppingSinkTask`."""
+        plan, _ = self._opened()
+        if plan.on_null_values != IGNORE:
+            return NullValues.NEEDED
+        return NullValues.REPORTED if plan.report_nulls else NullValues.LEFT_OUT
+
+    def count_null_values(self, count: int) -> None:
+        """Nothing is kept of them."""
 
     def accepts_columns(self) -> bool:
         """Whether format and directories of this configuration have a columnar form."""

@@ -95,6 +95,24 @@ def test_upsert_keeps_the_last_row_of_each_key(database):
     assert dict(database.rows("SELECT n, note FROM orders")) == expected
 
 
+def test_values_among_ignored_nulls_go_in_columns(database):
+    database.execute(CREATE)
+    values: list[Any] = [None if n % 4 == 1 else value for n, value in enumerate(numbers(0, 2000))]
+    copied = ColumnRun(database, ORDER, behavior_on_null_values="ignore").copy(values)
+    report = copied.report
+    assert (copied.in_columns, report.read, report.written, report.filtered) == (2000, 2000, 1500, 500)
+    assert report.commit_offset == 2000
+    assert written(database) == [1000 + n for n in range(2000) if n % 4 != 1]
+
+
+def test_nulls_that_are_no_rows_go_record_by_record(database):
+    database.execute(CREATE)
+    values: list[Any] = [None if n == 700 else value for n, value in enumerate(numbers(0, 2000))]
+    copied = ColumnRun(database, ORDER, errors_tolerance="all").copy(values)
+    assert (copied.letters, copied.report.written) == ([700], 1999)
+    assert 1000 < copied.in_columns < 2000
+
+
 def test_deletes_between_columns_keep_their_order(database):
     database.execute("CREATE TABLE orders (n INTEGER NOT NULL PRIMARY KEY, note VARCHAR(5))")
     schema = s.struct(("note", s.OPTIONAL_STRING))

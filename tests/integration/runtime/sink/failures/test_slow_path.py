@@ -1,6 +1,7 @@
 """A run that cannot use the fast path to Kafka copies the same records, and its report says why it was slower."""
 
 from airflow_connect.kafka.clients import librdkafka
+from airflow_connect.runtime.driver.entry import plan_connector
 from tests.support.copies.s3 import numbered
 
 
@@ -20,3 +21,17 @@ def test_report_of_a_run_on_the_fast_path_says_nothing(make_topic, produce, make
     topic = make_topic(partitions=2)
     produce(topic, numbered(0, 30, 2)[0])
     assert make_sink(topic).run().notes == ()
+
+
+def test_plan_says_what_keeps_records_out_of_columns_and_the_report_of_a_few_does_not(make_topic, produce, make_sink):
+    topic = make_topic()
+    produce(topic, numbered(0, 3)[0])
+    plain, keys = make_sink(topic), make_sink(topic, **{"store.kafka.keys": "true"})
+
+    of_plain, of_keys = plan_connector(plain.spec()), plan_connector(keys.spec())
+
+    assert of_plain.notes == ()
+    assert of_keys.notes == (
+        "Records will be processed one by one instead of in columns, which is slower, because of files of keys.",
+    )
+    assert keys.run().notes == ()

@@ -33,6 +33,22 @@ _FIELDS: list[dict[str, Any]] = [
         "default": None,
     },
     {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["a", "b"]}},
+    {"name": "tags", "type": ["null", {"type": "array", "items": ["null", "string"]}], "default": None},
+    {
+        "name": "lines",
+        "type": {
+            "type": "array",
+            "items": {
+                "type": "record",
+                "name": "Line",
+                "fields": [
+                    {"name": "cost", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+                    {"name": "due", "type": {"type": "int", "logicalType": "date"}},
+                ],
+            },
+        },
+        "default": [],
+    },
     {
         "name": "inner",
         "type": ["null", {"type": "record", "name": "Inner", "fields": [{"name": "n", "type": "int"}]}],
@@ -55,6 +71,7 @@ def message(schema_id: int, value: dict[str, Any]) -> bytes:
     return made.getvalue()
 
 
+_LINES = st.fixed_dictionaries({"cost": st.decimals(-9999, 9999, places=2), "due": st.integers(-9, 30000)})
 _VALUES = st.fixed_dictionaries(
     {
         "id": st.integers(-(2**63), 2**63 - 1),
@@ -66,6 +83,8 @@ _VALUES = st.fixed_dictionaries(
         "small": st.integers(-128, 127),
         "price": st.none() | st.decimals(-9999, 9999, places=2),
         "kind": st.sampled_from(["a", "b"]),
+        "tags": st.none() | st.lists(st.none() | st.text("xyü", max_size=3), max_size=3),
+        "lines": st.lists(_LINES, max_size=3),
         "inner": st.none() | st.fixed_dictionaries({"n": st.integers(-(2**31), 2**31 - 1)}),
     }
 )

@@ -129,8 +129,8 @@ class CountingRunner(SinkTaskRunner):
 
     in_columns = 0
 
-    def put_columns(self, batches: Sequence[RecordColumns], read: Any) -> bool:
-        written = super().put_columns(batches, read)
+    def put_columns(self, batches: Sequence[RecordColumns], read: Any, nulls: Any = None) -> bool:
+        written = super().put_columns(batches, read, nulls)
         self.in_columns += len(read) if written else 0
         return written
 

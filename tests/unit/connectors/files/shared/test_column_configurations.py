@@ -96,6 +96,13 @@ STEPS: list[dict[str, str]] = [
     {"type": "TimestampConverter$Value", "field": "at", "target.type": "unix"},
     {"type": "TimestampConverter$Value", "field": "at", "target.type": "Date"},
     {"type": "RegexRouter", "regex": "t", "replacement": "u"},
+    {"type": "InsertHeader", "header": "h", "value.literal": "1"},
+    {"type": "DropHeaders", "headers": "h"},
+    {"type": "HeaderFrom$Value", "fields": "id", "headers": "h", "operation": "copy"},
+    {"type": "HeaderFrom$Value", "fields": "id,name", "headers": "h,i", "operation": "move"},
+    {"type": "ValueToKey", "fields": "id"},
+    {"type": "TimestampRouter"},
+    {"type": "TimestampRouter", "timestamp.format": "SSS"},
     {"type": "Filter"},
 ]
 PREDICATES: dict[str, dict[str, str]] = {
