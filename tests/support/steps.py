@@ -12,6 +12,7 @@ from airflow_connect.documents.run import RunReport, TaskPlan, TaskReport
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.driver import reporting, run_in_progress
 from airflow_connect.runtime.driver.sink import run
+from airflow_connect.runtime.driver.source import run as source_run
 from airflow_connect.runtime.settings import TaskSettings
 from tests.support.copies.s3 import InProcessEngine, Sink
 from tests.support.waiting import TIMEOUT_S
@@ -27,7 +28,7 @@ class Steps:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._actions: list[tuple[str, int, Callable[[], None]]] = []
         self.seen: list[str] = []
-        for module in (run, run_in_progress, reporting, crash_points):
+        for module in (run, source_run, run_in_progress, reporting, crash_points):
             monkeypatch.setattr(module, "reached", self._reached)
 
     def on(self, point: str, action: Callable[[], None], skip: int = 0) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyspark
 from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.exceptions import NoSuchTableError, RESTError
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.kafka.admin.consumer_group import group_state, read_committed_offsets
@@ -27,6 +27,7 @@ from tests.support.waiting import wait_until
 
 COUNT_OF_PARTITIONS = 2
 LONGEST_S = 90.0
+NAMESPACE = "lake"
 CLASS = "org.apache.iceberg.connect.IcebergSinkConnector"
 QUICK = {"iceberg.control.commit.interval-ms": "1500"}
 SOON_FORGOTTEN = {"iceberg.control.commit.timeout-ms": "5000", "consumer.override.session.timeout.ms": "6000"}
@@ -54,7 +55,7 @@ class JavaIceberg(JavaConnector):
     @property
     def table_name(self) -> str:
         """Its table."""
-        return f"lake.{self.name.replace('-', '_')}"
+        return f"{NAMESPACE}.{self.name.replace('-', '_')}"
 
     @property
     def control_topic(self) -> str:
@@ -114,7 +115,16 @@ def java_iceberg(bootstrap: str, name: str, plugin_path: Path, topics: str, cata
         "iceberg.control.topic": f"control-{name}",
         **QUICK,
     }
+    _make_namespace(made.catalog)
     return made
+
+
+def _make_namespace(catalog: Catalog) -> None:
+    """The namespace of all tables: tasks of the plugin that make it at the same moment fail in the test's catalog."""
+    try:
+        catalog.create_namespace_if_not_exists(NAMESPACE)
+    except RESTError:  # Another test makes it at this moment.
+        wait_until(lambda: catalog.namespace_exists(NAMESPACE), f"the namespace {NAMESPACE}")
 
 
 def killed_once_offsets_moved(sink: JavaIceberg) -> None:

@@ -114,7 +114,7 @@ def test_run_that_is_suspended_after_it_has_fenced_discards_nothing_of_the_run_t
 
 
 def test_run_whose_files_a_newer_run_has_discarded_says_that_it_was_fenced(world):
-    """Not that its files are gone: nobody has to look for the reason."""
+    """Not that its files are gone, which would be its consequence."""
     older = new_run(world)
     step_to(older, "manifest")
     newer = new_run(world)

@@ -10,6 +10,8 @@
 4. It records how many tasks there are now, in the record that Kafka Connect uses for the same purpose.
 5. If a lost attempt may still start after the tasks have ended, the driver gives up the claim and takes their
    transactional ids before it reads what they committed.
+6. A driver that was suspended between steps 2 and 3 takes the ids of a newer run's tasks when it wakes up, and learns
+   only then that it was fenced. The newer driver runs its tasks a second time.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from airflow_connect.counting import agreeing, plural
 from airflow_connect.documents.run import DONE, EMPTY, FAILED, Plan, RunReport, TaskPlan, TaskReport
 from airflow_connect.documents.run_detail import RunDetail
 from airflow_connect.documents.source_run import SHOWN_OFFSETS, LeftOutPart, OffsetMove, SourcePlan, SourceRunReport
+from airflow_connect.errors import TaskFailedError
 from airflow_connect.exactly_once.journal import Commit
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
 from airflow_connect.runtime import crash_points
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
     from airflow_connect.runtime.driver.run_in_progress import Engine
     from airflow_connect.runtime.driver.source.configuration import SourceConfiguration
+    from airflow_connect.runtime.settings import TaskSettings
     from airflow_connect.runtime.spec import Observer
 
 MOST_NOTES_OF_RUN = 100
@@ -134,7 +138,7 @@ class SourceRun(RunInProgress):
                 self._observer({"event": "plan", "plan": plan.to_json(), "notes": list(plan.notes)})
                 reached(crash_points.SOURCE_PLANNED)
             settings = self._config.task_settings(plan.created_ms, configs, kafka.known_state(partitions))
-            reports = self._run_tasks(plan, settings, 0, started.expected) if configs else []
+            reports = self._copy(journal, state, plan, settings, started.expected) if configs else []
             started.after_tasks()
         with self._phase("reconcile"):
             if self._config.guarantee.uses_transactions and self._may_have_other_attempts(reports):
@@ -162,6 +166,29 @@ class SourceRun(RunInProgress):
                 for note in notes:
                     self._notes.add(note)
             return self._close(journal, state, plan, reports)
+
+    def _copy(
+        self, journal: Journal, state: ConnectorState, plan: Plan, settings: TaskSettings, expected: tuple[int, str]
+    ) -> list[TaskReport]:
+        """Run the tasks, and once more if they were fenced although this run still holds the claim.
+
+        Raises:
+            FencedError: a newer run has taken over.
+            ConnectError: see `_run_tasks`.
+        """
+        try:
+            return self._run_tasks(plan, settings, 0, expected)
+        except TaskFailedError as error:
+            if error.code != "task.taken_over":
+                raise
+            journal.begin(state)  # Kafka refuses it if a newer run has begun.
+            self._notes.add(
+                "The tasks ran a second time, from the offsets that they had committed, because one of them had lost"
+                " its transactional.id. An older run that was suspended may have fenced it when it woke up, or a"
+                f" transaction was open for longer than transaction.timeout.ms. Nothing is lost or repeated. {error}"
+            )
+            reports = self._run_tasks(plan, settings, 0, expected)
+            return [replace(report, attempt=report.attempt + 1) for report in reports]
 
     def _all_left_out(self, reports: Sequence[TaskReport]) -> list[LeftOutPart]:
         """The parts of the source that connector and tasks have left out."""
