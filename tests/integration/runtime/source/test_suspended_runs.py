@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_connect.runtime import crash_points
 from airflow_connect.kafka.writing import transactions
+from airflow_connect.runtime import crash_points
 from tests.integration.runtime.source.conftest import Numbers
 from tests.support.steps import Frozen, Steps
 
