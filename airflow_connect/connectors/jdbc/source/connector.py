@@ -57,6 +57,7 @@ from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceCon
 from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys
 from airflow_connect.connectors.jdbc.source.split.plan import Division, division_now, is_current, note_key_changed
 from airflow_connect.connectors.jdbc.source.task import JdbcSourceTask
+from airflow_connect.connectors.jdbc.source.values.columns import know_columns
 from airflow_connect.connectors.jdbc.source.values.local_times import LocalTimes
 from airflow_connect.connectors.jdbc.source.work import Item, grouped, is_of_a_table, items_of, task_config
 from airflow_connect.databases.connecting import Database, is_of_a_driver
@@ -72,6 +73,8 @@ if TYPE_CHECKING:
 _TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
 _NOT_TOLD = (Failure.OTHER, Failure.MISSING_OBJECT, Failure.PERMISSION)
 """Of statements that servers which only speak the protocol of PostgreSQL do not know, or users may not execute."""
+_TABLES_AT_ONCE = 500
+"""What the catalog says of their columns is in memory while they are looked at."""
 _PARTITIONS = (
     {PROTOCOL, TABLE},
     {TABLE},
@@ -126,7 +129,7 @@ class JdbcSourceConnector(SourceConnector):
             several = len(items) > 1
             if several and not self.config.get("transforms", "").strip():  # which may choose other topics
                 items = self._with_topics(items)
-            waiting = [item for item in items if self._waits(reading, item, division, found, several)]
+            waiting = self._waiting(reading, items, division, found)
             self._name_unseen(reading, waiting)
             new = [item for item in waiting if division.load_of(item) or self._is_new(item, found)]
             self._keep(waiting)
@@ -355,6 +358,19 @@ class JdbcSourceConnector(SourceConnector):
         if item.table is None:
             return reader.offset(QUERY_PARTITION)
         return found.offsets.get(str(item.partition[TABLE])) or committed_position(item.table, reader)[1]
+
+    def _waiting(self, reading: Reading, items: Sequence[Item], division: Division, found: Reconciled) -> list[Item]:
+        """The tables at which a task must look."""
+        several = len(items) > 1
+        waiting: list[Item] = []
+        for start in range(0, len(items), _TABLES_AT_ONCE):
+            part = items[start : start + _TABLES_AT_ONCE]
+            if several:
+                with reading.database.failures("read the catalog"):
+                    know_columns(reading.name, reading.connection, [item.table for item in part if item.table])
+            waiting += [item for item in part if self._waits(reading, item, division, found, several)]
+        know_columns(reading.name, reading.connection, ())
+        return waiting
 
     def _waits(self, reading: Reading, item: Item, division: Division, found: Reconciled, several: bool) -> bool:
         """Whether a task must look at a table. Of several, one that cannot be read is left out."""

@@ -17,6 +17,8 @@ from airflow_connect.errors import ConfigError
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from airflow_connect.databases.identifiers import TableId
+
 
 class Kind(Enum):
     """Kinds of columns: the types of JDBC that Confluent tells apart."""
@@ -144,17 +146,37 @@ LEFT JOIN pg_catalog.pg_index i ON i.indrelid = a.attrelid AND i.indisprimary
 WHERE a.attrelid = ANY(%(tables)s) AND a.attnum > 0
 """
 """NOT NULL does not mean that there is no null: it may be NOT VALID, or not hold for tables that inherit."""
+_PG_NAMED = """ANY(ARRAY(
+  SELECT c.oid FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS named (schema, name)
+  JOIN pg_catalog.pg_namespace n ON n.nspname = named.schema
+  JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = named.name))"""
+_PG_COLUMNS_OF_NAMED = _PG_COLUMNS.replace("ANY(%(tables)s)", _PG_NAMED)
+_CATALOG = "airflow_connect.catalog"
+
+
+def know_columns(database: str, connection: Connection, tables: Sequence[TableId]) -> None:
+    """Ask the catalog about many tables at once, for the next calls of `columns_of`; none: forget what it said.
+
+    One statement for each table would be a third of the time of a plan that finds nothing. MySQL and SQLite need none.
+    """
+    if database != "postgresql":
+        return
+    connection.info[_CATALOG] = {}
+    if tables:
+        schemas, names = [table.schema for table in tables], [table.table for table in tables]
+        rows = connection.exec_driver_sql(_PG_COLUMNS_OF_NAMED, {"schemas": schemas, "names": names})
+        connection.info[_CATALOG] = {(row[0], row[1]): (row[2], row[3], row[4]) for row in rows}
 
 
 def _postgresql(connection: Connection, cursor: Any, table: tuple[str, str] | None) -> list[Column]:
     result = cursor.pgresult
     described = cursor.description or ()  # None for a table without columns
     places = [(result.ftable(i), result.ftablecol(i)) for i in range(len(described))]
-    known: dict[tuple[int, int], tuple[bool, bool, int]] = {}
-    tables = sorted({place[0] for place in places if place[0]})
+    known: Mapping[tuple[int, int], tuple[bool, bool, int]] = connection.info.get(_CATALOG, {})
+    tables = sorted({place[0] for place in places if place[0] and place not in known})
     if tables:
         rows = connection.exec_driver_sql(_PG_COLUMNS, {"tables": tables})
-        known = {(row[0], row[1]): (row[2], row[3], row[4]) for row in rows}
+        known = {**known, **{(row[0], row[1]): (row[2], row[3], row[4]) for row in rows}}
     types = _pg_types(connection, {column.type_code for column in described})
     found: list[Column] = []
     for column, place in zip(described, places, strict=True):

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from contextlib import closing
 
+import pytest
+from sqlalchemy import Engine, event
+
+from airflow_connect.connectors.jdbc.source import connector
+from airflow_connect.connectors.jdbc.source.values.columns import columns_of, know_columns
+from airflow_connect.databases.identifiers import TableId
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database
 from tests.support.session.searching import IS_SOAK
@@ -21,8 +27,11 @@ MODE = {
 
 
 @pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
-def test_every_table_is_copied_once_and_new_rows_of_some_are_found(postgresql_database: Database, columnar: bool):
+def test_every_table_is_copied_once_and_new_rows_of_some_are_found(
+    postgresql_database: Database, monkeypatch: pytest.MonkeyPatch, columnar: bool
+):
     database = postgresql_database
+    monkeypatch.setattr(connector, "_TABLES_AT_ONCE", 7)
     database.execute(*(TABLE.format(number) for number in range(TABLES)))
     runs = Copies({"connection.url": database.jdbc_url, **MODE}, columnar=columnar)
 
@@ -31,3 +40,57 @@ def test_every_table_is_copied_once_and_new_rows_of_some_are_found(postgresql_da
 
     database.execute("INSERT INTO small_7 VALUES (-1, now() - interval '1 minute')")
     assert runs.run().ids() == [-1]
+
+
+def test_run_that_finds_nothing_takes_two_statements_for_each_table(postgresql_database: Database):
+    database = postgresql_database
+    database.execute(*(TABLE.format(number) for number in range(20)))
+    runs = Copies({"connection.url": database.jdbc_url, **MODE})
+    runs.run()
+    seen: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_others: object) -> None:
+        seen.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        assert runs.run().ids() == []
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+
+    assert len([statement for statement in seen if "small_" in statement]) == 2 * 20
+    assert len(seen) < 3 * 20, seen
+
+
+def test_catalog_says_the_same_of_many_tables_as_of_each(postgresql_database: Database):
+    database = postgresql_database
+    database.execute(
+        '''CREATE TABLE plain (id serial PRIMARY KEY, a int NOT NULL, b int, "Ä ""b""" text NOT NULL)''',
+        "CREATE TABLE pair (b int, a int NOT NULL GENERATED ALWAYS AS IDENTITY, c text DEFAULT 'x', PRIMARY KEY (c, a))",
+        "CREATE TABLE parent (n int NOT NULL, m int NOT NULL)",
+        "CREATE TABLE child () INHERITS (parent)",
+        "CREATE TABLE other (n int, m int NOT NULL)",
+        "CREATE TABLE nothing ()",
+        "CREATE VIEW seen AS SELECT id, a FROM plain",
+        'CREATE SCHEMA "Other"',
+        'CREATE TABLE "Other".plain (a int, id int NOT NULL)',
+    )
+    names = ["plain", "pair", "parent", "child", "other", "nothing", "seen"]
+    tables = [*(TableId("", "public", name) for name in names), TableId("", "Other", "plain")]
+
+    with database.engine().connect() as connection:
+
+        def described() -> list[object]:
+            found: list[object] = []
+            for table in tables:
+                with closing(connection.exec_driver_sql(f'SELECT * FROM "{table.schema}".{table.table}')) as result:
+                    found.append(columns_of("postgresql", connection, result.cursor, None))
+            return found
+
+        apart = described()
+        know_columns("postgresql", connection, tables)
+        assert described() == apart
+        connection.exec_driver_sql("ALTER TABLE plain ADD COLUMN later int NOT NULL")
+        again = described()
+        know_columns("postgresql", connection, ())
+        assert described() == again
