@@ -277,8 +277,8 @@ class SinkConnector(OwnOffsets, Connector):
         return cls.delivery
 
     @classmethod
-    def replaces_by_key(cls, config: Mapping[str, str]) -> bool:
-        """Whether a record, such as a replayed dead letter, replaces what a newer one of its key has written."""
+    def replaces_by_key(cls, config: Mapping[str, str], *, same_offsets: bool = False) -> bool:
+        """Whether a replayed record, at its old offset or as a new copy, replaces what a newer one of its key wrote."""
         return False
 
     @classmethod

@@ -65,6 +65,9 @@ CASES = {
     "10,000 partitions of a topic": Case(1, 10_000),
     "a manifest of 100,000 files": Case(1, 10, records=10_000, flush_size=1),
     "a manifest of 100,000 files, recovered": Case(1, 10, records=10_000, flush_size=1, crash=True),
+    "1 million small records": Case(1, 10, records=100_000, flush_size=5_000_000),
+    "10 million small records": Case(1, 10, records=1_000_000, flush_size=5_000_000),
+    "100 million small records": Case(1, 10, records=10_000_000, flush_size=5_000_000),
 }
 
 
@@ -81,7 +84,7 @@ class Cost:
 def main() -> int:
     """Measure and print; 1 if a run did something else than it should."""
     chosen = sys.argv[1:] or list(CASES)
-    with _memory_folder() as folder, KafkaBroker.start(folder / "kafka", heap_mb=HEAP_MB) as kafka:
+    with memory_folder() as folder, KafkaBroker.start(folder / "kafka", heap_mb=HEAP_MB) as kafka:
         print("| what | files | s | CPU s | peak MB | then a run that finds nothing, s | CPU s | peak MB |")
         print("|---|---|---|---|---|---|---|---|", flush=True)
         for name in chosen:
@@ -93,7 +96,7 @@ def main() -> int:
             copied, idle = _run(kafka.bootstrap, case, target), _run(kafka.bootstrap, case, target)
             files = sum(path.is_file() for path in target.rglob("*"))
             wanted = case.topics * case.partitions * case.records
-            lines = sum(path.read_bytes().count(b"\n") for path in target.rglob("*") if path.is_file())
+            lines = sum(map(_lines, (path for path in target.rglob("*") if path.is_file())))
             if lines != wanted or idle.report["status"] != "empty":
                 print(f"{name}: {lines} records instead of {wanted}, {copied.report} {idle.report}", file=sys.stderr)
                 return 1
@@ -105,7 +108,8 @@ def main() -> int:
 
 
 @contextmanager
-def _memory_folder() -> Iterator[Path]:
+def memory_folder() -> Iterator[Path]:
+    """A folder in memory, so that disks do not count."""
     memory = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(prefix="airflow-connect-bench-", dir=memory) as folder:
         yield Path(folder)
@@ -129,16 +133,28 @@ def _fill(bootstrap: str, case: Case) -> None:
             "delivery.report.only.error": True,
             "on_delivery": lambda error, _: failed.append(error),
             "queue.buffering.max.messages": 1_000_000,
+            "compression.type": "lz4",
+            "linger.ms": 50,
         }
     )
     wait_until(lambda: _seen(producer, names) == case.topics * case.partitions, "the broker shows every partition")
     for name in names:
         for partition in range(case.partitions):
             for number in range(case.records):
-                producer.produce(name, f"record {number}", partition=partition)
+                while True:
+                    try:
+                        producer.produce(name, f"record {number}", partition=partition)
+                        break
+                    except BufferError:
+                        producer.poll(0.1)
         producer.poll(0)
     if producer.flush(300) or failed:
         raise RuntimeError(f"Not every record was written: {failed[:1]}")
+
+
+def _lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
 
 
 def _seen(producer: Producer, names: list[str]) -> int:
@@ -158,7 +174,16 @@ def _run(bootstrap: str, case: Case, target: Path, environment: Mapping[str, str
         "tasks.max": "2",
     }
     worker = {"bootstrap.servers": bootstrap, "key.converter": strings, "value.converter": strings}
-    text = json.dumps(RunSpec(connector, {**worker, "runs.storage.replication.factor": "1"}).to_json())
+    return run_in_process(RunSpec(connector, {**worker, "runs.storage.replication.factor": "1"}), environment)
+
+
+def run_in_process(spec: RunSpec, environment: Mapping[str, str] | None = None) -> Cost:
+    """One run in a process of its own, without Spark.
+
+    Raises:
+        RuntimeError: the run failed.
+    """
+    text = json.dumps(spec.to_json())
     started = os.times().elapsed
     process = subprocess.Popen(
         [sys.executable, "-m", "airflow_connect.testing.run_once"],

@@ -64,12 +64,14 @@ class ElasticsearchSinkConnector(SinkConnector):
         return () if has_effect or not documents.version_header else (_NO_VERSIONS,)
 
     @classmethod
-    def replaces_by_key(cls, config: Mapping[str, str]) -> bool:
-        """If ids are keys; not if the versions of documents are in a header."""
+    def replaces_by_key(cls, config: Mapping[str, str], *, same_offsets: bool = False) -> bool:
+        """If ids are keys; not if a header, or the offset that is the same again, has the versions of documents."""
         try:
             documents = DocumentConfig.from_config(config)
         except ConfigError:
             return False  # The check of the configuration says what is wrong.
+        if same_offsets and documents.is_idempotent:
+            return False
         return any(map(documents.are_in_order, ("", *documents.ignores_key_of)))
 
     def check_config(self, config: Mapping[str, str]) -> None:

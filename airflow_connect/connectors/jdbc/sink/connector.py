@@ -35,7 +35,7 @@ class JdbcSinkConnector(SinkConnector):
     delivery = Delivery.TRANSACTIONAL
 
     @classmethod
-    def replaces_by_key(cls, config: Mapping[str, str]) -> bool:
+    def replaces_by_key(cls, config: Mapping[str, str], *, same_offsets: bool = False) -> bool:
         """With upserts, updates and deletes."""
         try:
             return JdbcSinkConfig.from_config(config).finds_rows_by_key

@@ -164,10 +164,10 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
 
         Not for a sink whose target compares versions: it takes an old record for what it is.
         """
-        replaces = self.connector_class.replaces_by_key(self.resolved.connector.raw)
-        if not replaces or self.delivery is Delivery.IDEMPOTENT or not self.spec.bounds.get("keeps_within_copied"):
+        if not self.spec.bounds.get("keeps_within_copied"):
             return ()
-        return (_REPLAYED_BY_KEY,)
+        replaces = self.connector_class.replaces_by_key(self.resolved.connector.raw, same_offsets=True)
+        return (_REPLAYED_BY_KEY,) if replaces else ()
 
     @property
     def policy(self) -> Policy:

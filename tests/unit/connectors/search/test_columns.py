@@ -147,6 +147,18 @@ def test_delivery_is_what_ids_allow():
     assert delivery(**{"key.ignore": "true", "key.ignore.id.strategy": "none"}) == "at_least_once"
 
 
+def test_older_documents_replace_newer_ones_unless_the_server_compares_their_offsets():
+    def replaces(*, same_offsets=False, **config):
+        raw = {"name": "s", "connector.class": "ElasticsearchSink", "topics": "t", "connection.url": "h:1", **config}
+        return ElasticsearchSinkConnector.replaces_by_key(raw, same_offsets=same_offsets)
+
+    upsert = {"write.method": "upsert"}
+    assert (replaces(), replaces(same_offsets=True)) == (True, False)
+    assert (replaces(**upsert), replaces(same_offsets=True, **upsert)) == (True, True)
+    assert not replaces(**{"key.ignore": "true"})
+    assert not replaces(**{"connection.url": ""})
+
+
 def test_maps_are_compact_objects_or_lists_of_entries():
     schema = s.struct(("m", s.map_of(s.STRING, s.INT32)), ("o", s.map_of(s.INT32, s.STRING)))
     (record,) = records_of(schema, [{"m": {"a": 1}, "o": {2: "b"}}])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_connect.api import schema as s
+from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.driver.offsets.replaying import Replay, replay_spec
 from tests.support.copies.jdbc_sink import jdbc_sink
@@ -109,10 +110,15 @@ def test_rows_whose_records_have_different_keys_in_kafka_are_named(
     assert spread(2, lambda n: f"order {n % (count - 1)}".encode())[0] == []
 
 
+@pytest.mark.parametrize("offsets_table", [True, False], ids=["offsets table", "no offsets table"])
 @pytest.mark.parametrize("mode", ["upsert", "insert"])
-def test_replay_that_writes_older_rows_over_newer_ones_says_so(kafka, postgresql_database, make_topic, produce, mode):
+def test_replay_that_writes_older_rows_over_newer_ones_says_so(
+    kafka, postgresql_database, make_topic, produce, mode, offsets_table
+):
     """The connector has copied the newer record of the key; a replay of the range before it brings the older one."""
     sink = jdbc_sink(kafka, postgresql_database, make_topic(), in_columns=True, **{**UPSERT, "insert_mode": mode})
+    if not offsets_table:
+        sink.config[JdbcSinkConfig.offsets_table.name] = ""
     if mode == "upsert":
         postgresql_database.execute(f"ALTER TABLE {sink.table} ADD PRIMARY KEY (n)")
     produce(sink.topic, [(0, b"1", '{"n": 1, "pad": "old"}'), (0, b"1", '{"n": 1, "pad": "new"}')])
