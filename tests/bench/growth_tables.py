@@ -36,7 +36,7 @@ def main() -> int:
     """Measure and print; 1 if a run copied something else than it should."""
     counts = [int(word) for word in sys.argv[1:]] or list(COUNTS)
     with memory_folder() as folder, KafkaBroker.start(folder / "kafka") as kafka, PostgresServer.start() as server:
-        print("| tables | first copy, s | CPU s | peak MB | nothing new, s | CPU s | peak MB | rows in 1 % of them, s |")
+        print("| tables | first copy, s | CPU s | peak MB | nothing new, s | CPU s | peak MB | few rows, s |")
         print("|---|---|---|---|---|---|---|---|", flush=True)
         for count in counts:
             name = f"tables_{count}"

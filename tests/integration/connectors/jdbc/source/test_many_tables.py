@@ -66,7 +66,7 @@ def test_catalog_says_the_same_of_many_tables_as_of_each(postgresql_database: Da
     database = postgresql_database
     database.execute(
         '''CREATE TABLE plain (id serial PRIMARY KEY, a int NOT NULL, b int, "Ä ""b""" text NOT NULL)''',
-        "CREATE TABLE pair (b int, a int NOT NULL GENERATED ALWAYS AS IDENTITY, c text DEFAULT 'x', PRIMARY KEY (c, a))",
+        "CREATE TABLE pair (b int, a int GENERATED ALWAYS AS IDENTITY, c text DEFAULT 'x', PRIMARY KEY (c, a))",
         "CREATE TABLE parent (n int NOT NULL, m int NOT NULL)",
         "CREATE TABLE child () INHERITS (parent)",
         "CREATE TABLE other (n int, m int NOT NULL)",
