@@ -65,8 +65,10 @@ def remove_hdfs(directory: str) -> None:
 def _check(listed: dict[str, int], read: Callable[[str], bytes], records: int, unfinished: int) -> Arrived:
     seen = np.zeros(records, dtype=np.int64)
     # A backup has a document for each run, which holds no records.
-    of_records = [name for name in listed if "+runs" not in name.split("/")]
+    of_records = [name for name in listed if "+runs" not in name.split("/") and ".keys." not in name]
+    of_keys = [name for name in listed if ".keys." in name]
     with ThreadPoolExecutor(4) as pool:
+        keys = sum(pool.map(lambda name: igzip.decompress(read(name)).count(b"\n"), of_keys))
         for ids in pool.map(lambda name: _ids(read(name)), of_records):
             np.add.at(seen, ids, 1) if len(ids) < 1000 else seen.__iadd__(np.bincount(ids, minlength=records))
     missing, doubled = int((seen == 0).sum()), int((seen > 1).sum())
@@ -75,6 +77,7 @@ def _check(listed: dict[str, int], read: Callable[[str], bytes], records: int, u
         for count, text in (
             (missing, f"{missing} records are missing"),
             (doubled, f"{doubled} records are there twice"),
+            (of_keys and records - keys, f"{keys} keys are there"),
             (unfinished, f"{unfinished} uploads or temporary files are unfinished"),
         )
         if count

@@ -90,6 +90,14 @@ READS_HEADERS = {
 _GZIP, _GZIP_6 = {"s3.compression.type": "gzip"}, {"s3.compression.type": "gzip", "s3.compression.level": "6"}
 _COMPACT, _INTERVAL = {"files.per.partition": "compact"}, {"rotate.interval.ms": "3600000"}
 _IGNORED = {"behavior.on.null.values": "ignore"}
+_KEYS = {
+    "store.kafka.keys": "true",
+    "keys.format.class": f"{_CONFLUENT}.s3.format.json.JsonFormat",
+    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+}
+_AGAINST_RECORDS = (
+    "json-hourly", "parquet", "envelope-parquet", "json-schema", "json-nulls", "json-keys", "avro-arrays",
+)  # fmt: skip
 _ONE_FILE = {"flush.size": "10000000"}  # per partition and directory
 
 
@@ -135,6 +143,7 @@ def all_rows(records: int) -> list[Row]:
         Row("raw-none", "raw lines, not compressed", hours, RAW),
         Row("json-hourly", "JSON lines in 24 hourly directories, gzip", hours, json),
         Row("json-nulls", "JSON lines, hourly, every tenth record without a value, gzip", nulls, {**json, **_IGNORED}),
+        Row("json-keys", "the same with keys in files of their own", replace(hours, has_keys=True), {**json, **_KEYS}),
         Row("parquet", "typed Parquet, zstd", hours, PARQUET),
         Row("envelope-parquet", "JSON with a schema in each message to typed Parquet, zstd", envelopes, ENVELOPE),
         Row("json-schema", "JSON with a registry to typed Parquet, zstd", registered, JSON_SCHEMA),
@@ -157,7 +166,7 @@ def all_rows(records: int) -> list[Row]:
             {**row.config, **READS_HEADERS},
         )
         for row in main
-        if row.name in ("json-hourly", "parquet", "envelope-parquet", "json-schema", "json-nulls", "avro-arrays")
+        if row.name in _AGAINST_RECORDS
     ]
     main += [
         Row(f"{row.name}-2k", f"{row.about}, records of 2,000 bytes", large, row.config)

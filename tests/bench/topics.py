@@ -60,6 +60,7 @@ class Load:
         late_percent: when above 0, timestamps go forward through the hours instead, but for this share of the
             records, which are of any earlier instant.
         has_headers: whether each record has two headers of the same name.
+        has_keys: whether each record has a key, a text of 12 bytes.
         has_nulls: whether every ninth record is followed by one without a value, which has no id.
         has_schemas: whether each record has its schema, as JsonConverter writes it.
         record_bytes: size of a JSON record; what is beyond 200 bytes is text in its last field.
@@ -73,6 +74,7 @@ class Load:
     late_percent: int = 0
     has_headers: bool = False
     has_arrays: bool = False
+    has_keys: bool = False
     has_nulls: bool = False
     has_schemas: bool = False
     record_bytes: int = RECORD_BYTES
@@ -87,7 +89,7 @@ class Load:
         """Name of the topic."""
         kind = ("-avro" if self.is_avro else "") + (f"-late{self.late_percent}" if self.late_percent else "")
         kind += "-arrays" if self.has_arrays else ""
-        kind += "-nulls" if self.has_nulls else ""
+        kind += ("-nulls" if self.has_nulls else "") + ("-keys" if self.has_keys else "")
         kind += "-json-schema" if self.is_json_schema else ""
         kind += ("-headers" if self.has_headers else "") + ("-schemas" if self.has_schemas else "")
         kind += "" if self.record_bytes == RECORD_BYTES else f"-{self.record_bytes}b"
@@ -188,7 +190,8 @@ def fill(bootstrap: str, load: Load, schema_id: int, show: Callable[[int], None]
     for n, (partition, value, stamp) in enumerate(load.rows(schema_id)):
         while True:
             try:
-                producer.produce(load.topic, value, partition=partition, timestamp=stamp, headers=headers)
+                key = b"key-%08d" % n if load.has_keys else None
+                producer.produce(load.topic, value, key, partition=partition, timestamp=stamp, headers=headers)
                 break
             except BufferError:
                 producer.poll(0.1)

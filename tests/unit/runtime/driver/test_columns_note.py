@@ -9,6 +9,7 @@ import pytest
 
 from airflow_connect.api import SinkConnector, SinkRecord, SinkTask
 from airflow_connect.api.record import KafkaRecord
+from airflow_connect.formats.json_lines import JsonFormat
 from airflow_connect.runtime.driver.checks.columns import note_on_columns
 from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
 from airflow_connect.runtime.spec import RunSpec
@@ -44,6 +45,10 @@ class Task(SinkTask):
         pass
 
 
+class OwnFormat(JsonFormat):
+    """A format of somebody else, which may write values otherwise."""
+
+
 class Rows(SinkConnector):
     task_class = Task
 
@@ -74,7 +79,9 @@ def note(config: Mapping[str, str]) -> str:
         ({**FILES, "value.converter": "ProtobufConverter", "value.converter.schema.registry.url": "http://h:1"},
          "the value converter (ProtobufConverter)"),
         ({**FILES, "header.converter": "JsonConverter"}, "the header converter (JsonConverter)"),
-        ({**FILES, "store.kafka.keys": "true"}, "files of keys"),
+        ({**FILES, "store.kafka.keys": "true"}, ""),
+        ({**FILES, "store.kafka.keys": "true", "keys.format.class": f"{__name__}:OwnFormat"},
+         "the format of keys (OwnFormat)"),
         ({**FILES, "store.kafka.headers": "true"}, "files of headers"),
         ({**FILES, "format.class": "ParquetFormat", "store.kafka.records": "true"}, ""),
         ({**FILES, **CHOSEN}, "the predicate (HasHeaderKey) of transformation some (Filter)"),
@@ -120,6 +127,6 @@ MAPS = '{"type": "map", "keys": {"type": "string"}, "values": {"type": "int32"}}
 )
 def test_plan_and_task_agree(config: Mapping[str, str], value: bytes) -> None:
     given = {**S3, **config}
-    outcome, in_columns = copy(given, [[KafkaRecord("t", 0, 0, None, value)]], columnar=True)
+    outcome, in_columns = copy(given, [[KafkaRecord("t", 0, 0, b"k", value)]], columnar=True)
     assert outcome.error or outcome.files
     assert bool(in_columns) is (not note(given))

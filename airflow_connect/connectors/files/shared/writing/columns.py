@@ -1,8 +1,8 @@
 """The columnar path of the storage sinks: converted columns to encoded rows, without a Python object per record.
 
-It is used if value format, partitioner and extractor are supported here. Any other configuration is processed record
-by record, and so is every batch that is not vectorizable (a null value, a value that the format refuses): nothing here
-reports errors. A property test compares the files of both paths.
+It is used if the formats of values and keys, partitioner and extractor are supported here. Any other configuration is
+processed record by record, and so is every batch that is not vectorizable (a null value, a value that the format
+refuses): nothing here reports errors. A property test compares the files of both paths.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from airflow_connect.api.columns import ValueColumns
 from airflow_connect.api.schema import Type
 from airflow_connect.connectors.files.shared.writing.column_directories import (
     ColumnDirectories,
@@ -27,6 +28,7 @@ from airflow_connect.formats.columnar.arrow_columns import file_columns
 from airflow_connect.formats.columnar.avro_columns import record_writer
 from airflow_connect.formats.columnar.json_columns import JsonColumnWriter
 from airflow_connect.formats.json_lines import JsonFormat
+from airflow_connect.formats.key_and_header_values import key_schema_for, wants_struct
 from airflow_connect.formats.orc import OrcFormat
 from airflow_connect.formats.parquet import ArrowFormat, ParquetFormat
 from airflow_connect.formats.raw_bytes import ByteArrayFormat
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
     from airflow_connect.connectors.files.shared.writing.open_file import FileStream
     from airflow_connect.connectors.files.shared.writing.task_plan import StorageTaskPlan
+    from airflow_connect.formats.format import Format
 
 _FORMATS = (AvroFormat, ByteArrayFormat, JsonFormat, OrcFormat, ParquetFormat, StringFormat)
 _SCHEMAS_KEPT = 100
@@ -115,12 +118,21 @@ class LaidOut:
         placed: directories, timestamps and schema, for rotation.
         offsets: int64[n], n > 0.
         rows: encoded values.
+        keys: encoded keys; None: they are not stored.
+        key_schema, stored_key_schema: of the keys, and as their files have it.
     """
 
     topic: str
     placed: PlacedColumns
     offsets: NDArray[np.int64]
     rows: Rows
+    keys: Rows | None = None
+    key_schema: Schema | None = None
+    stored_key_schema: Schema | None = None
+
+    def take(self, order: NDArray[np.intp]) -> tuple[Rows, Rows | None]:
+        """Values and keys in another order, or some of them."""
+        return self.rows.take(order), None if self.keys is None else self.keys.take(order)
 
     def under_renamed_topic(self) -> LaidOut:
         """The same batch, with its topic in the directory names."""
@@ -132,14 +144,34 @@ RowEncoder = Callable[[Any], "Rows | None"]
 """Values of one schema (n, not null) to rows; None if one of them needs the reference path."""
 
 
+class _Encoders:
+    """Those of the schemas of one kind of file."""
+
+    def __init__(self, file_format: Any) -> None:
+        self._format = file_format
+        self._known: dict[Schema | None, RowEncoder | None] = {}
+
+    def rows(self, schema: Schema | None, values: Any) -> Rows | None:
+        """Encoded values; None if one of them is null or needs the reference path."""
+        if values.null_count:
+            return None
+        if schema not in self._known:
+            if len(self._known) >= _SCHEMAS_KEPT:
+                self._known.clear()
+            self._known[schema] = row_encoder(self._format, schema)
+        encode = self._known[schema]
+        return None if encode is None else encode(values)
+
+
 class ColumnLayout:
     """Lays out batches for one configuration."""
 
     def __init__(self, plan: StorageTaskPlan) -> None:
         """Use `column_layout`."""
-        self._format = plan.value.format
         self._directories = ColumnDirectories(plan.layout.partitioner, plan.now_ms)
-        self._encoders: dict[Schema | None, RowEncoder | None] = {}
+        self._values = _Encoders(plan.value.format)
+        self._key_format = None if plan.key is None else plan.key.format
+        self._keys = _Encoders(self._key_format)
 
     def lay_out(self, pieces: Sequence[RecordColumns]) -> list[LaidOut] | None:
         """Directories and encoded values of the pieces of a batch; None if it must be processed record by record.
@@ -150,22 +182,28 @@ class ColumnLayout:
         for piece in pieces:
             if not len(piece):
                 continue
-            placed, rows = self._directories.place(piece), self._rows(piece)
+            placed, rows = self._directories.place(piece), self._values.rows(piece.value.schema, piece.value.values)
             if placed is None or rows is None:
                 return None
-            laid_out.append(LaidOut(piece.topic, placed, piece.offsets, rows))
+            laid = LaidOut(piece.topic, placed, piece.offsets, rows)
+            if self._key_format is not None:
+                keys = None if piece.key is None else _as_stored(piece.key, self._key_format)
+                key_rows = None if keys is None else self._keys.rows(keys.schema, keys.values)
+                if keys is None or key_rows is None:  # A null key is an error of its record, for example.
+                    return None
+                own = None if piece.key is None else piece.key.schema
+                laid = replace(laid, keys=key_rows, key_schema=own, stored_key_schema=keys.schema)
+            laid_out.append(laid)
         return laid_out
 
-    def _rows(self, piece: RecordColumns) -> Rows | None:
-        schema, values = piece.value.schema, piece.value.values
-        if values.null_count:
-            return None
-        if schema not in self._encoders:
-            if len(self._encoders) >= _SCHEMAS_KEPT:
-                self._encoders.clear()
-            self._encoders[schema] = row_encoder(self._format, schema)
-        encode = self._encoders[schema]
-        return None if encode is None else encode(values)
+
+def _as_stored(keys: ValueColumns, key_format: Format) -> ValueColumns:
+    """As `wrap_key_for` of each."""
+    if keys.schema is None or not wants_struct(key_format):
+        return keys
+    struct = pa.StructArray.from_arrays([keys.values], names=["key"])
+    # A null key stays null: it is an error, and not a key that is null.
+    return ValueColumns(key_schema_for(key_format, keys.schema), pc.if_else(keys.values.is_valid(), struct, None))
 
 
 def column_layout(plan: StorageTaskPlan) -> ColumnLayout | None:
@@ -175,12 +213,12 @@ def column_layout(plan: StorageTaskPlan) -> ColumnLayout | None:
 
 def stage_without_columns(plan: StorageTaskPlan) -> str:
     """What of a configuration only works record by record, as a noun; "": nothing does."""
-    if plan.key is not None:
-        return "files of keys"
     if plan.headers is not None:
         return "files of headers"
     if not has_columnar_directories(plan.layout.partitioner):
         return f"the partitioner or its timestamps ({type(innermost(plan.layout.partitioner)).__name__})"
+    if plan.key is not None and type(plan.key.format) not in _FORMATS:
+        return f"the format of keys ({type(plan.key.format).__name__})"
     return "" if type(plan.value.format) in _FORMATS else f"the format ({type(plan.value.format).__name__})"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_connect.connectors.files.shared.writing.topic_partition_writer import VALUE, OpenFile, TopicPartitionWriter
+from airflow_connect.connectors.files.shared.writing.topic_partition_writer import OpenFile, TopicPartitionWriter
 from airflow_connect.layout.code_groups import group_by_code
 from airflow_connect.layout.compaction import FileSchemas
 
@@ -49,6 +49,8 @@ class CompactWriter(TopicPartitionWriter):
     def _put(self, directory: str, timestamp: int | None, record: SinkRecord) -> None:
         # Records without a value have a separate directory, and files without values.
         schema = None if record.value is None else self._schemas.of_file(directory, record.value_schema)
+        if self._has_other_keys(directory, schema, record):
+            self._staged += self._end(self._open[directory, schema])
         file = self._write(directory, schema, record, timestamp)
         self._schemas.written(directory, schema)
         if file.records >= self._flush_size:
@@ -57,16 +59,17 @@ class CompactWriter(TopicPartitionWriter):
     def _put_columns(self, batch: LaidOut) -> None:
         """Equivalent to `put` of each record: files that end within the batch are staged in the order of their ends."""
         order, groups = group_by_code(batch.placed.codes)
-        rows, offsets = (batch.rows, batch.offsets) if order is None else (batch.rows.take(order), batch.offsets[order])
+        rows = (batch.rows, batch.keys) if order is None else batch.take(order)
+        offsets = batch.offsets if order is None else batch.offsets[order]
         schema = batch.placed.value_schema
         ended: list[tuple[int, list[Future[StagedFile]]]] = []
         for group in groups:
             directory = batch.placed.names[group.code]
             low = group.low
             while low < group.high:
-                file = self._opened(directory, schema, int(offsets[low]))
+                file = self._opened(batch, directory, schema, int(offsets[low]))
                 high = min(group.high, low + self._flush_size - file.records)
-                rows.write(self._stream(file, VALUE, schema, self._plan.value), low, high)
+                self._write_rows(file, batch, rows, low, high)
                 file.end = int(offsets[high - 1]) + 1
                 file.records += high - low
                 if file.records >= self._flush_size:

@@ -37,7 +37,6 @@ CHECK_MEMORY_EVERY = 2000
 class StorageSinkTask(SinkTask):
     """Routes records to the writer of their topic-partition: Kafka's own, not a transformed one."""
 
-    needs_keys = False  # A configuration that stores them is processed record by record.
     repeats_put = False  # Stagers have their own retries, and the first records of a list may be written already.
 
     def __init__(self) -> None:
@@ -115,6 +114,11 @@ class StorageSinkTask(SinkTask):
         reason = DataError(f"The record at {record.where} has a null value.", code="data.null_value")
         is_reported = plan.report_nulls and plan.on_null_values == IGNORE
         self.context.leave_out(record, reason if is_reported else None)
+
+    @property
+    def needs_keys(self) -> bool:  # type: ignore[override]
+        """If they are stored."""
+        return self._opened()[0].key is not None
 
     @property
     def null_values(self) -> NullValues:

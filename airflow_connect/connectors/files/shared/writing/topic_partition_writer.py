@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.offsets import OffsetRange
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.api.schema import Schema
-    from airflow_connect.connectors.files.shared.writing.columns import LaidOut
+    from airflow_connect.connectors.files.shared.writing.columns import LaidOut, Rows
 
 KEY, HEADERS, VALUE = "key", "headers", "value"
 
@@ -49,6 +49,7 @@ class OpenFile:
     Attributes:
         directory: the partitioner's, or that of `under_renamed_topic` if the topic was changed.
         dropped: records whose fields are not all in the file; None: there are none.
+        key_schema: of its first key, if keys are stored.
     """
 
     directory: str
@@ -58,6 +59,7 @@ class OpenFile:
     end: int = 0
     records: int = 0
     dropped: DroppedCounts | None = None
+    key_schema: Schema | None = None
 
 
 class Entry(NamedTuple):
@@ -129,7 +131,8 @@ class TopicPartitionWriter:
     def _put(self, directory: str, timestamp: int | None, record: SinkRecord) -> None:
         """Write a record with a known directory, and end files before or after it."""
         now_ms = self._plan.now_ms
-        if self._rotation.before_write(directory, timestamp, record.value_schema, now_ms) is not None:
+        reason = self._rotation.before_write(directory, timestamp, record.value_schema, now_ms)
+        if reason is not None or self._has_other_keys(directory, self._rotation.current_schema(directory), record):
             self.rotate()
             self._rotation.before_write(directory, timestamp, record.value_schema, now_ms)
         try:
@@ -139,6 +142,12 @@ class TopicPartitionWriter:
             raise
         if self._rotation.written(directory) is not None:
             self.rotate()
+
+    def _has_other_keys(self, directory: str, schema: Schema | None, record: SinkRecord) -> bool:
+        """Whether the open file's keys have another schema: a file of keys has one, and would lose what it has not."""
+        file = self._open.get((directory, schema))
+        is_stored = self._plan.key is not None and record.key is not None and file is not None
+        return is_stored and file is not None and file.key_schema != record.key_schema
 
     def put_columns(self, batch: LaidOut) -> None:
         """Write a batch; equivalent to `put` of each record.
@@ -165,6 +174,8 @@ class TopicPartitionWriter:
         """Whether records may be written in columns: their topics are legal, and none needs another schema."""
         if not all(is_legal_topic(piece.topic) for piece in pieces) or self._mixes_schemaless(pieces):
             return False
+        if self._plan.key is not None and not self._have_key_schema(pieces):
+            return False
         if self._compatibility is StorageSchemaCompatibility.NONE:
             return True
         schemas = {piece.value.schema for piece in pieces}
@@ -172,6 +183,11 @@ class TopicPartitionWriter:
             return False
         schema = schemas.pop()
         return (schema is None or schema.version is not None) and self._needs_no_projection(schema)
+
+    def _have_key_schema(self, pieces: Sequence[RecordColumns]) -> bool:
+        """Whether all keys have one schema, and the open files as well: a file of keys has that of its first one."""
+        schemas = {None if piece.key is None else piece.key.schema for piece in pieces}
+        return len(schemas) == 1 and all(file.key_schema in schemas for file in self._open.values())
 
     def _mixes_schemaless(self, pieces: Sequence[RecordColumns]) -> bool:
         """Whether values with and without a schema would be mixed although one schema applies to all files."""
@@ -256,7 +272,9 @@ class TopicPartitionWriter:
             record: the record.
             timestamp: its time, if directories are based on time.
         """
-        file = self._open.get((directory, schema)) or OpenFile(directory, record.offset, schema)
+        file = self._open.get((directory, schema))
+        if file is None:
+            file = OpenFile(directory, record.offset, schema, key_schema=record.key_schema)
         entries = self._entries(file, record)
         if self._plan.check_each:
             for entry in entries:
@@ -308,21 +326,27 @@ class TopicPartitionWriter:
 
         offsets = batch.offsets[start:stop]
         order, groups = group_by_code(batch.placed.codes[start:stop])
-        rows, shift = (batch.rows, start) if order is None else (batch.rows.take(order + start), 0)
+        rows, shift = ((batch.rows, batch.keys), start) if order is None else (batch.take(order + start), 0)
         for group in groups:
             directory = batch.placed.names[group.code]
-            file = self._opened(directory, self._rotation.current_schema(directory), int(offsets[group.first]))
-            stream = self._stream(file, VALUE, file.value_schema, self._plan.value)
-            rows.write(stream, shift + group.low, shift + group.high)
+            file = self._opened(batch, directory, self._rotation.current_schema(directory), int(offsets[group.first]))
+            self._write_rows(file, batch, rows, shift + group.low, shift + group.high)
             file.end = int(offsets[group.last]) + 1
             file.records += group.high - group.low
 
-    def _opened(self, directory: str, schema: Schema | None, offset: int) -> OpenFile:
+    def _write_rows(self, file: OpenFile, batch: LaidOut, rows: tuple[Rows, Rows | None], low: int, high: int) -> None:
+        """Append values and keys `[low, high)`, in their new order, to a file."""
+        values, keys = rows
+        values.write(self._stream(file, VALUE, file.value_schema, self._plan.value), low, high)
+        if keys is not None and self._plan.key is not None:
+            keys.write(self._stream(file, KEY, batch.stored_key_schema, self._plan.key), low, high)
+
+    def _opened(self, batch: LaidOut, directory: str, schema: Schema | None, offset: int) -> OpenFile:
         """The open file of a directory and schema; a new one begins at `offset`."""
         file = self._open.get((directory, schema))
         if file is None:
             self._opening(offset)
-            file = self._open[directory, schema] = OpenFile(directory, offset, schema)
+            file = self._open[directory, schema] = OpenFile(directory, offset, schema, key_schema=batch.key_schema)
         return file
 
     def _opening(self, offset: int) -> None:

@@ -263,13 +263,14 @@ def test_vectorizable_messages_are_all_written_in_columns(form: dict[str, str]) 
 @pytest.mark.parametrize(
     "config",
     [
-        {"store.kafka.keys": "true", **JSON_LINES},
-        {**JSON_LINES, "header.converter": JSON},
+        {"store.kafka.headers": "true", **JSON_LINES},
+        {**JSON_LINES, "header.converter": JSON, "header.converter.schemas.enable": "false"},
     ],
-    ids=["keys", "headers-that-can-fail"],
+    ids=["headers", "headers-that-can-fail"],
 )
 def test_configuration_without_a_columnar_form_goes_record_by_record(config: dict[str, str]) -> None:
-    records = [[KafkaRecord("t", 0, n, b"k", b'{"id":%d}' % n, NOW_MS) for n in range(10)]]
+    headers = (("h", b"1"),)
+    records = [[KafkaRecord("t", 0, n, b"k", b'{"id":%d}' % n, NOW_MS, 0, headers) for n in range(10)]]
     outcome, in_columns = copy({**config, "flush.size": "5"}, records, columnar=True)
     assert outcome.error == "" and in_columns == 0
     assert sum(p.written for p in outcome.reports) == 10
