@@ -249,7 +249,7 @@ class SinkBatches(_Batches["KafkaRecord"]):
         if row.failure is not None:
             return record, row.failure
         if row.left_out:
-            self._counts.add_taken(record.topic, row.parts[0][0].schema, row.parts[1][0].schema, row.left_out)
+            self._counts.add_taken(record, row.parts[0][0].schema, row.parts[1][0].schema, row.left_out)
         if now is not None and now.consumed is not record:
             # A third-party transformation created a new record instead of a changed one; it is still the same message.
             now = now.changed(consumed=record)
@@ -304,7 +304,7 @@ class SourceBatches(_Batches["SourceRecord"]):
         if row.failure is not None or now is None:
             return row.origin, row.failure
         if row.left_out:
-            self._counts.add_taken(now.topic, now.key_schema, now.value_schema, row.left_out)
+            self._counts.add_taken(now, now.key_schema, now.value_schema, row.left_out)
         headers, (key,), (value,) = row.parts
         named = tuple(zip((header.key for header in now.headers), headers, strict=True))
         return row.origin, ProducedRecord(now.topic, now.partition, key, value, named, now.timestamp)

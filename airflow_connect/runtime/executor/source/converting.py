@@ -75,6 +75,6 @@ class SourceRecordConverter(OpenConverters):
             raise ConversionError(Failure(stage, self._names[stage], error)) from error
         for found in self.unwritten.found:
             if found:
-                self.unwritten.add(topic, record.key_schema, record.value_schema)
+                self.unwritten.add(record, record.key_schema, record.value_schema)
                 break
         return ProducedRecord(topic, record.partition, key, value, headers, record.timestamp)
