@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Type
@@ -52,6 +54,7 @@ _FLOATS = frozenset({Type.FLOAT32, Type.FLOAT64})
 _NUMBERS = _FLOATS | {Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.BOOLEAN}
 _LOGICAL = frozenset({DATE, DECIMAL, TIME, TIMESTAMP})
 _MYSQL_SHORT = re.compile(r"(?:var)?(?:char|binary)\((\d+)\)")
+_YEARS, _NONE = range(1900, 2040, 5), timedelta()
 _LONGEST_NUMBER = 24
 """Characters of a floating-point number of 64 bits, such as -2.2250738585072014e-308."""
 _PG_WITH_NONDETERMINISTIC = (12,)
@@ -220,6 +223,26 @@ def changes(declared: str, schema: Schema, dialect: str) -> list[str]:
     kept = kept_by(declared, schema, dialect)
     of_dialect = _changes_of_mysql if dialect == "mysql" else _changes_of_postgresql
     return [*([_rounds(kept)] if kept else []), *of_dialect(declared, schema)]
+
+
+def moved_dates(schema: Schema, zone: tzinfo, dialect: str) -> list[str]:
+    """A sentence if dates become the day before, because `date.timezone` is that of the database; `zone`: of dates.
+
+    SQLite gets milliseconds.
+    """
+    if schema.name != DATE or dialect == "sqlite" or not _is_ever_behind(zone):
+        return []
+    return [
+        f"gets dates as they are at midnight UTC in {zone} (db.timezone): while clocks there are behind UTC, each date"
+        " becomes the day before, as with Confluent's sink. Set date.timezone=UTC to keep them."
+    ]
+
+
+@cache
+def _is_ever_behind(zone: tzinfo) -> bool:
+    """Whether clocks are behind UTC at the beginning or in the middle of a year from 1900 on."""
+    days = (datetime(year, month, 1, tzinfo=UTC) for year in _YEARS for month in (1, 7))
+    return any((day.astimezone(zone).utcoffset() or _NONE) < _NONE for day in days)
 
 
 def _rounds(kept: str) -> str:

@@ -145,8 +145,8 @@ def test_deletion_without_a_version_that_meets_another_writer_is_sent_again():
         (400, "illegal_argument_exception", "pipeline with id [orders] does not exist", "search.index"),
         (400, "illegal_argument_exception", "Number of documents in the index can't exceed [2147483519]",
          "search.index"),
-        (400, "validation_exception", "Validation Failed: 1: this action would add [2] shards, but this cluster"
-         " currently has [1000]/[1000] maximum normal shards open;", "search.index"),
+        (400, "validation_exception", "Validation Failed: 1: this action would add [2] shards, but it has [9]/[9]",
+         "search.index"),
     ],
 )  # fmt: skip
 def test_answers_about_the_index_end_the_task(status, kind, reason, code):
