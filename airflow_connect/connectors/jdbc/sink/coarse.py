@@ -232,10 +232,11 @@ def moved_dates(schema: Schema, zone: tzinfo, dialect: str) -> list[str]:
     """
     if schema.name != DATE or dialect == "sqlite" or not _is_ever_behind(zone):
         return []
-    return [
+    sentence = (
         f"gets dates as they are at midnight UTC in {zone} (db.timezone): while clocks there are behind UTC, each date"
         " becomes the day before, as with Confluent's sink. Set date.timezone=UTC to keep them."
-    ]
+    )
+    return [sentence]
 
 
 @cache
