@@ -221,7 +221,7 @@ class Targets:
         found = [path for path in paths if any(is_date(mapping, path) for mapping in mappings)]
         sentence = (
             f"{name} has the type date for dates of Kafka Connect, of which documents have the days since 1970, as with"
-            " Confluent's sink: the server takes them for milliseconds, so 2020-01-01 is found in the first minute of 1970."
+            " Confluent's sink: the server takes them for milliseconds, so 2020-01-01 is found in 1970."
             f" Use the transformation TimestampConverter, or a mapping of integers. Fields: {', '.join(found)}."
         )
         if found and sentence not in self.notes:
