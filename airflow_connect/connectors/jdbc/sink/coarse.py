@@ -47,6 +47,7 @@ _TEXT_READ_AS = {
     "set": "a number in a text, such as `1`, for bits, one for each value of its list, unless it is one of them",
     "year": "a text such as `1` for a year of two digits",
     "bit": "the bytes of a text for bits, so that `1` becomes 49",
+    "time": "digits in a text, such as `1012`, for minutes and seconds (00:10:12)",
     **dict.fromkeys(_DATES, "digits in a text, such as `10:11:12` or `101112`, for the date 2010-11-12"),
 }
 _MYSQL_NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"})
@@ -278,7 +279,7 @@ def _changes_of_mysql(declared: str, schema: Schema) -> list[str]:
             f"has the type {first}, and the field is a time of day, which the database takes for a date, without an"
             " error: 10:11:12 becomes 2010-11-12. Change the type of the column."
         )
-    if first == "binary" and (is_text or is_bytes):
+    if first == "binary":
         found.append(f"has the type {declared}, which fills shorter values with zero bytes.")
     if first in _TEXT_READ_AS and (is_text or (is_bytes and first != "bit")):
         found.append(f"has the type {first}, in which the database takes {_TEXT_READ_AS[first]}, without an error.")
