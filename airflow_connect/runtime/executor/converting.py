@@ -112,7 +112,7 @@ class RecordConverter(OpenConverters):
             ConnectError: one of them cannot be opened.
         """
         super().__init__(config, where)
-        self.unread = UnreadCounts(self.key, self.value, self.headers)
+        self.unread = UnreadCounts(self.key, self.value, self.headers, self.steps)
 
     @property
     def steps(self) -> Sequence[Stage]:

@@ -134,7 +134,7 @@ class _Batches(Generic[Origin]):
                 results = self._in_java(chosen, [row.now for row in chosen], transformation.apply_many)
             else:
                 apply = _without_java(stage).apply
-                results = self._stages.in_python(chosen, lambda row: apply(row.now))  # noqa: B023 (called here)
+                results = self._stages.in_python(chosen, lambda row: self._applied(row, apply))  # noqa: B023 (called here)
             for row, result in _passed(chosen, results, TRANSFORMATION, stage.class_name):
                 row.now = result
 
@@ -166,6 +166,17 @@ class _Batches(Generic[Origin]):
 
     def _in_java(self, rows: Sequence[_Row[Origin]], items: Sequence[X], call: Callable[[Any], Done[Any]]) -> list[Any]:
         return self._stages.in_java(items, call, rows)
+
+    def _applied(self, row: _Row[Origin], apply: Callable[[Any], Any]) -> Any:
+        """What a Python transformation makes of a row; what it has changed is kept with the row."""
+        try:
+            result = apply(row.now)
+        except Exception:
+            self._counts.clear()
+            raise
+        if any(self._counts.found):
+            row.left_out.update(self._counts.take())
+        return result
 
     def _watched(self, row: _Row[Origin], part: _Part) -> list[Any]:
         """What a Python converter makes of the items of a row; what it has left out is kept with the row."""

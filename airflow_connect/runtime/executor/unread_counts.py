@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -12,6 +12,7 @@ from airflow_connect.converters.unread import MORE_TEXT, MOST_LISTED, Changed, U
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
     from airflow_connect.kafka.reading.column_batch import ColumnBatch
+    from airflow_connect.runtime.executor.transforming import Stage
     from airflow_connect.runtime.reporting.notes import Notes
 
 
@@ -19,7 +20,7 @@ class _Group(NamedTuple):
     """Records that are counted together.
 
     Attributes:
-        part: `keys`, `values` or `headers`.
+        part: `keys`, `values`, `headers` or a transformation.
         is_changed: whether values were changed, not left out.
     """
 
@@ -36,6 +37,7 @@ class _Placed(Protocol):
     def topic(self) -> str: ...
 
 
+_STEP = "transformation "
 Taken = Mapping[str, AbstractSet[str]]
 """Names of fields by part."""
 
@@ -56,11 +58,19 @@ class UnreadCounts:
     clause = "held fields that {} does not have"
     """What a note says, with the schema of the records."""
 
-    def __init__(self, key: Any, value: Any, headers: Any = None) -> None:
-        """The converters; one without the attribute leaves nothing out."""
+    def __init__(self, key: Any, value: Any, headers: Any = None, steps: Sequence[Stage] = ()) -> None:
+        """The converters; one without the attribute leaves nothing out.
+
+        Args:
+            key, value, headers: converters.
+            steps: transformations; those with an attribute `unread` may change numbers.
+        """
         found = [getattr(one, self.attribute, None) for one in (key, value, headers)]
         self._key, self._value, self._headers = (one if isinstance(one, Unread) else None for one in found)
-        self._watched: tuple[Unread, ...] = tuple(one for one in found if isinstance(one, Unread))
+        of_steps = [(_STEP + step.alias, getattr(step.transformation, "unread", None)) for step in steps]
+        self._steps = [(part, one) for part, one in of_steps if isinstance(one, Unread)]
+        converters = (one for one in found if isinstance(one, Unread))
+        self._watched: tuple[Unread, ...] = (*converters, *(one for _, one in self._steps))
         self.found: tuple[AbstractSet[str], ...] = tuple(one.found for one in self._watched)
         """What to look at after each message."""
         self._counts: dict[_Group, _Count] = {}
@@ -71,7 +81,7 @@ class UnreadCounts:
 
     def take(self) -> Taken:
         """What was found since the last message, which is forgotten here."""
-        parts = (("keys", self._key), ("values", self._value), ("headers", self._headers))
+        parts = (("keys", self._key), ("values", self._value), ("headers", self._headers), *self._steps)
         taken = {part: frozenset(one.found) for part, one in parts if one is not None and one.found}
         self.clear()
         return taken
@@ -115,12 +125,17 @@ class UnreadCounts:
 
     def _sentence(self, group: _Group, count: _Count) -> str:
         what = f"Some {group.part} of the topic {group.topic}"
+        if group.part.startswith(_STEP):
+            what = f"Some records of the topic {group.topic}"
         if group.is_changed:
             limit = "64 bits" if group.schema is None else f"the types in {schema_label(group.schema)}"
             names = listed({name or "the whole value" for name in count.fields}, count.has_more)
+            if group.part.startswith(_STEP):
+                limit = f"the types that the {group.part} gives them"
+            where = f" The first is {count.first}." if count.first else ""
             return (
-                f"{what} have values that do not fit {limit}. They became others, as in Kafka Connect: {names}."
-                f" The first is {count.first}. Records:"
+                f"{what} have values that do not fit {limit}. They became others, as in Kafka Connect: {names}.{where}"
+                " Records:"
             )
         if group.schema is None and count.fields.keys() == {MORE_TEXT}:
             return f"{what} have {MORE_TEXT}, such as a second document. It was left out. Records:"
@@ -144,7 +159,7 @@ class UnreadCounts:
 
 
 def _place(partition: Any, offset: Any) -> str:
-    return f"at offset {offset} of partition {partition}"
+    return "" if offset is None else f"at offset {offset} of partition {partition}"
 
 
 class UnwrittenCounts(UnreadCounts):

@@ -149,3 +149,63 @@ def test_each_task_has_a_note_with_its_first_record() -> None:
     outcome, _ = copy(PLAIN, [records('{"a":18446744073709551616}')], columnar=True)
     other = tuple(note.replace("partition 0", "partition 4") for note in outcome.notes)
     assert of_tasks([outcome.notes, other]) == [*outcome.notes, *other]
+
+
+CASTS = {
+    "type": "struct",
+    "name": "All",
+    "version": 3,
+    "fields": [
+        {"field": "long", "type": "int64"},
+        {"field": "double", "type": "double"},
+        {"field": "n", "type": "int16"},
+    ],
+}
+CAST = {
+    "value.converter": JSON,
+    "value.converter.schema.content": json.dumps(CASTS),
+    "format.class": "JsonFormat",
+    "flush.size": "1000",
+    "transforms": "narrow",
+    "transforms.narrow.type": "org.apache.kafka.connect.transforms.Cast$Value",
+}
+
+
+@pytest.mark.parametrize("columnar", [True, False])
+@pytest.mark.parametrize(
+    ("spec", "value", "named"),
+    [
+        ("long:int32", {"long": 1 << 31}, "long"),
+        ("long:int32", {"long": (1 << 31) - 1}, ""),
+        ("long:int8,n:int8", {"long": -129, "n": 128}, "long, n"),
+        ("double:int32", {"double": 3.7}, ""),  # Cutting the fraction is what such a cast means.
+        ("double:int32", {"double": 2147483648.5}, "double"),
+        ("double:int16", {"double": -32769.5}, "double"),
+        ("double:int64", {"double": 1e19}, "double"),
+        ("double:float32", {"double": 1e39}, "double"),
+        ("double:float32", {"double": 0.1}, ""),
+        ("long:float64,n:string,double:boolean", {"long": (1 << 53) + 1}, ""),
+    ],
+)
+def test_numbers_that_do_not_fit_the_type_of_a_cast_are_counted(
+    spec: str, value: dict[str, Any], named: str, columnar: bool
+) -> None:
+    given = [{"long": 1, "double": 1.5, "n": 1}, {"long": 1, "double": 1.5, "n": 1} | value]
+    config = {**CAST, "transforms.narrow.spec": spec}
+    outcome, in_columns = copy(config, [records(*map(json.dumps, given))], columnar=columnar)
+    assert (outcome.error, in_columns) == ("", 2 if columnar and not named else 0)
+    limit = "have values that do not fit the types that the transformation narrow gives them"
+    where = f"They became others, as in Kafka Connect: {named}. The first is at offset 1 of partition 0. Records: 1."
+    assert outcome.notes == ((f"Some records of the topic t {limit}. {where}",) if named else ())
+
+
+@pytest.mark.parametrize("columnar", [True, False])
+def test_numbers_without_a_schema_that_do_not_fit_a_cast_are_counted(columnar: bool) -> None:
+    config = {**PLAIN, "transforms": "narrow", "transforms.narrow.type": CAST["transforms.narrow.type"]}
+    outcome, _ = copy(
+        {**config, "transforms.narrow.spec": "a:int8"},
+        [records('{"a":1}', '{"a":200}', '{"a":1.5}')],
+        columnar=columnar,
+    )
+    (note,) = outcome.notes
+    assert outcome.error == "" and ": a. The first is at offset 1 of partition 0. Records: 1." in note
