@@ -88,7 +88,8 @@ def test_numbers_that_do_not_fit_a_cast_of_a_source_are_counted() -> None:
         )
     notes = Notes()
     converter.unwritten.tell(notes)
-    assert notes.sentences == (
+    (note,) = notes.sentences
+    assert note == (
         "Some records of the topic t have values that do not fit the types that the transformation narrow gives them."
-        " They became others, as in Kafka Connect: id. Records: 2.",
+        " They became others, as in Kafka Connect: id. Records: 2."
     )
