@@ -20,11 +20,12 @@ QUOTES_TYPES = "airflow_connect.quotes_types"
 _REPLAYED = """
 SELECT coalesce(pg_last_xact_replay_timestamp(), (SELECT checkpoint_time FROM pg_control_checkpoint()))
 """
-_OPTION = re.compile(r"(?:-c\s*|--)([\w.-]+)=((?:\\.|[^\s\\])*)", re.DOTALL)
-"""A setting in libpq's `options`, in which a backslash stands before a blank or another one."""
+_WORD = re.compile(r"(?:\\.|[^\s\\])+", re.DOTALL)
+"""A word of libpq's `options`, in which a backslash stands before a blank or another one."""
 _IN_EFFECT = """
 SELECT wanted.name, current_setting(wanted.name, true), settings.setting, settings.source
-FROM unnest(%s::text[]) AS wanted(name) LEFT JOIN pg_settings AS settings ON settings.name = wanted.name
+FROM unnest(%s::text[]) AS wanted(name) LEFT JOIN pg_settings AS settings
+  ON lower(settings.name) = wanted.name
 """
 _SEARCH_PATH = "search_path"
 
@@ -94,8 +95,7 @@ def _refuse_lost_options(connection: Connection) -> None:
     Such as PgBouncer, which refuses `options` unless `ignore_startup_parameters` has it.
     """
     options = _driver_connection(connection).info.get_parameters().get("options", "")
-    found = [(one[1].replace("-", "_").lower(), re.sub(r"\\(.)", r"\1", one[2])) for one in _OPTION.finditer(options)]
-    wanted = dict(found)  # As for the server, the last one counts.
+    wanted = _settings_of(options)
     if not wanted:
         return
     for name, shown, setting, source in connection.exec_driver_sql(_IN_EFFECT, (list(wanted),)):
@@ -112,6 +112,18 @@ def _refuse_lost_options(connection: Connection) -> None:
                 " address, and give the user the setting: ALTER ROLE ... SET. A table can have its schema in its name.",
                 config_path="connection.url",
             )
+
+
+def _settings_of(options: str) -> dict[str, str]:
+    """The settings in libpq's `options`: `-c name=value`, `-cname=value` or `--name=value`; the last one counts."""
+    settings: dict[str, str] = {}
+    is_next = False
+    for word in _WORD.findall(options):
+        is_setting, is_next = is_next or word.startswith(("-c", "--")), word == "-c"
+        name, equals, value = word.removeprefix("-c").removeprefix("--").partition("=")
+        if is_setting and equals:
+            settings[name.replace("-", "_").lower()] = re.sub(r"\\(.)", r"\1", value, flags=re.DOTALL)
+    return settings
 
 
 def _driver_connection(connection: Connection) -> Any:

@@ -76,7 +76,7 @@ def test_source_is_refused_too(pooled, parameters):
         "currentSchema=" + quote('app, "A b"'),
         "options=" + quote("-c statement_timeout=5000 -c search_path=app --work-mem=64MB"),
         "options=" + quote(r"-csearch_path=app,\ public -c some.name=x"),
-        "readOnly=true&currentSchema=app",
+        "readOnly=true&currentSchema=app&options=" + quote("-c DateStyle=SQL"),
     ],
 )
 def test_settings_that_reach_the_server_are_used(pooled, postgresql_database, parameters):
