@@ -24,12 +24,15 @@ NOTES = {
         "outside the years 1 to 9999, such as `infinity`, end the run with an error, unless "
         "[values.out.of.range](jdbc-source.md#values-out-of-range) says otherwise. "
         "`numeric.mapping` applies to these columns. `mood` is an enum, `feeling` a domain over it, and `short` one "
-        "over `smallint`. `char(n)` is padded with spaces. Not tested, because the server of the tests lacks them: "
+        "over `smallint`. `char(n)` is padded with spaces. Numbers from 128 on "
+        "in a `bit(8)` are negative, and the report names the column. "
+        "Not tested, because the server of the tests lacks them: "
         "`xml` as STRING, `citext` as STRING, and `hstore`, which is left out."
     ),
     "MariaDB": (
         "MySQL has the same types, except `year(2)`, whose years are 1970 to 2069. `numeric.mapping` does not "
         "apply, because they are DECIMAL, not NUMERIC. A "
+        "number from 128 on in a `bit(8)` is negative, and the report names the column. A "
         "value of `bigint unsigned` above the range of INT64 ends the run with an error, and so does a date such "
         "as `0000-00-00`, unless [values.out.of.range](jdbc-source.md#values-out-of-range) or "
         "`zeroDateTimeBehavior` says otherwise."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -30,6 +31,14 @@ _NOT_ABOUT_DOCUMENTS = {
     "routing_missing_exception": "Remove _routing.required from the mapping: the sink sends no routing.",
 }
 _NO_WRITE_INDEX = ("no write index is defined", "op_type of create are allowed in data streams")
+# What the server calls an argument of the request, and is one of the index. The first words of the reason decide: a
+# document may have the same ones.
+_OF_THE_INDEX = re.compile(
+    r"pipeline with id \[[^\]]*\] does not exist"
+    r"|number of documents in the (?:index|shard) (?:can't|cannot) exceed"
+    r"|(?:validation failed: 1: )?this action would add \[\d+\].* shards",
+    re.IGNORECASE,
+)
 _FULL_DISK = ("read-only / allow delete", "flood-stage")
 # VersionType.EXTERNAL.explainConflictForWrites, and what `create` says. Any other conflict is one with a write of the
 # same moment, such as of a deletion without a version: it is sent again.
@@ -189,7 +198,7 @@ def _judge_item(
         verdict.again.append(position)
         verdict.reason, verdict.suggestion = reason, suggestion_for(kind)
         verdict.is_overload = verdict.is_overload or status == HTTPStatus.TOO_MANY_REQUESTS
-    elif kind in _NOT_ABOUT_DOCUMENTS or status != HTTPStatus.BAD_REQUEST or _has_any(words, _NO_WRITE_INDEX):
+    elif _is_of_the_index(kind, status, words, str(error.get("reason"))):
         raise SearchError(
             f"Nothing can be written to {target}: {reason}.",
             code="search.index",
@@ -199,6 +208,13 @@ def _judge_item(
         verdict.rejected.append((position, rejection(target, where(position), words)))
         if _RACE in words:
             verdict.raced.append(position)
+
+
+def _is_of_the_index(kind: str, status: int, words: str, reason: str) -> bool:
+    """Whether the server would refuse every document like this one."""
+    if kind in _NOT_ABOUT_DOCUMENTS or status != HTTPStatus.BAD_REQUEST or _has_any(words, _NO_WRITE_INDEX):
+        return True
+    return kind in ("illegal_argument_exception", "validation_exception") and bool(_OF_THE_INDEX.match(reason))
 
 
 def judge_block(verdict: Verdict, position: int, reason: str, target: str) -> None:

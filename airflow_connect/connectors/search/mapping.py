@@ -5,6 +5,7 @@ Source: io.confluent.connect.elasticsearch.Mapping.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -44,6 +45,26 @@ def mapping_of(schema: Schema, *, compacts_maps: bool) -> dict[str, Any]:
     if kind is None and schema.type is Type.STRUCT:
         return {"properties": {f.name: mapping_of(f.schema, compacts_maps=compacts_maps) for f in schema.fields}}
     return _primitive(kind or _TYPES[schema.type], schema.default)
+
+
+def dates_in(schema: Schema | None, path: str = "") -> Iterator[str]:
+    """The paths of the dates (Connect's Date) in a schema, as mappings have them; maps are not looked into."""
+    if schema is None:
+        return
+    if schema.name == DATE:
+        yield path
+    elif schema.type is Type.ARRAY:
+        yield from dates_in(schema.value_schema, path)
+    for field in schema.fields:
+        yield from dates_in(field.schema, f"{path}.{field.name}" if path else field.name)
+
+
+def is_date(mapping: Any, path: str) -> bool:
+    """Whether a field has a type of points in time in a mapping, as the server shows it."""
+    found = mapping
+    for name in path.split("."):
+        found = found.get("properties", {}).get(name) if isinstance(found, dict) else None
+    return isinstance(found, dict) and found.get("type") in ("date", "date_nanos")
 
 
 def _primitive(kind: str, default: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from airflow_connect.connectors.search import keys
 from airflow_connect.connectors.search.answers import TOO_MANY_FIELDS
 from airflow_connect.connectors.search.indices import LOOK, UNSEEN, UNSEEN_UPSERTS, Indices, newest
 from airflow_connect.connectors.search.keys import SearchKeys as Keys
-from airflow_connect.connectors.search.mapping import mapping_of
+from airflow_connect.connectors.search.mapping import dates_in, is_date, mapping_of
 from airflow_connect.errors import AccessError, DataError, SearchError, UnavailableError
 from airflow_connect.retrying import Retry
 
@@ -88,6 +89,7 @@ class Targets:
         if has_value and topic not in self._mapped:
             if self._config.has_schema(topic):
                 self._ensure_mapping(target.name, schema)
+            self._name_dates(target.name, list(dates_in(schema)))
             self._mapped.add(topic)
         return target
 
@@ -211,6 +213,19 @@ class Targets:
         if answer.is_success:
             self.created.append(name)
         return False
+
+    def _name_dates(self, name: str, paths: Sequence[str]) -> None:
+        """Name dates whose days the server takes for milliseconds."""
+        shown = self._call("GET", f"/{quote(name, '')}/_mapping").body if paths else None
+        mappings = [index.get("mappings") for index in shown.values()] if isinstance(shown, dict) else []
+        found = [path for path in paths if any(is_date(mapping, path) for mapping in mappings)]
+        sentence = (
+            f"{name} has the type date for dates of Kafka Connect, of which documents have the days since 1970, as with"
+            " Confluent's sink: the server takes them for milliseconds, so 2020-01-01 is found in 1970."
+            f" Use the transformation TimestampConverter, or a mapping of integers. Fields: {', '.join(found)}."
+        )
+        if found and sentence not in self.notes:
+            self.notes.append(sentence)
 
     def _ensure_mapping(self, name: str, schema: Schema | None) -> None:
         path = f"/{quote(name, '')}/_mapping"

@@ -115,10 +115,10 @@ class JsonColumns:
                 nodes = orjson.loads(b"[" + b",".join(texts) + b"]")
             except ValueError:
                 return False
-            for node in nodes:
+            for row, node in enumerate(nodes, start):
                 self._find_unread(node)
                 if self._unread.found:
-                    self._unread.end_row(self._schema)
+                    self._unread.end_row(self._schema, row)
         return True
 
 

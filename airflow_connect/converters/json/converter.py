@@ -85,7 +85,8 @@ class JsonConverter:
             that schema (KIP-1054, Kafka 4.2). It is not used for writing.
         strict.types (false; not in Connect): refuse values that do not have the type in the schema or do not fit.
 
-    Members of a message that its schema does not have are left out, and are named in `unread`.
+    Members of a message that its schema does not have are left out, and are named in `unread`; so are those whose
+    values do not fit their types and become others.
 
     The same schema text always yields the identical Schema object. Reading keeps the keys of schemaless maps
     in the order of the message; Connect puts them into a HashMap.
@@ -188,7 +189,8 @@ class JsonConverter:
             raise DataError(_NOT_AN_ENVELOPE)
         schema = self._schema(node["schema"])
         if schema is None:
-            return SchemaAndValue(None, schemaless_payload(node["payload"], is_strict=self._reading.is_strict))
+            payload = schemaless_payload(node["payload"], is_strict=self._reading.is_strict, unread=self.unread)
+            return SchemaAndValue(None, payload)
         self._learn_prefix(data, schema)
         return SchemaAndValue(schema, self._reader(schema)(node["payload"]))
 

@@ -125,7 +125,7 @@ def to_json_lines(values: Sequence[bytes], *, is_strict: bool = False, unread: U
 
     The output is equal to that of both, byte by byte. Many messages are parsed at a time. A message that already has
     the form in which it would be written, as most have, is copied. `unread` gets the messages with text after the
-    document.
+    document, and those with numbers that become others.
 
     Raises:
         DataError: a message is not JSON, or `is_strict` and a number would become another one; the separate steps
@@ -137,12 +137,12 @@ def to_json_lines(values: Sequence[bytes], *, is_strict: bool = False, unread: U
         chunk = values[start : start + _CHUNK_RECORDS]
         if len(chunk) > 1 and sum(map(len, chunk)) > _CHUNK_BYTES:
             chunk = chunk[: max(1, len(chunk) * _CHUNK_BYTES // sum(map(len, chunk)))]
-        chunks.append(_chunk_lines(chunk, is_strict=is_strict, unread=unread))
+        chunks.append(_chunk_lines(chunk, start, is_strict=is_strict, unread=unread))
         start += len(chunk)
     return b"".join(chunks)
 
 
-def _chunk_lines(chunk: Sequence[bytes], *, is_strict: bool, unread: Unread | None) -> bytes:
+def _chunk_lines(chunk: Sequence[bytes], first: int, *, is_strict: bool, unread: Unread | None) -> bytes:
     separator = b',"%b",' % _SEPARATOR.encode()
     joined = b"[" + separator.join(chunk) + b"]"
     try:
@@ -159,10 +159,10 @@ def _chunk_lines(chunk: Sequence[bytes], *, is_strict: bool, unread: Unread | No
     except (ValueError, TypeError):
         pass
     values = []
-    for message in chunk:
+    for row, message in enumerate(chunk, first):
         values.append(plain_json(message, is_strict=is_strict, unread=unread))
         if unread is not None:
-            unread.end_row(None)
+            unread.end_row(None, row)
     return schemaless_lines(values)
 
 
@@ -197,7 +197,8 @@ def lines_column(messages: Sequence[bytes], *, is_strict: bool = False, unread: 
     """Messages of plain JSON as binary[n], one line each; None if one is not vectorizable.
 
     Messages that are not JSON, and those that are `null` (tombstones), are not vectorizable; with `is_strict`, nor are
-    those with numbers that would become others. `unread` gets the messages with text after the document.
+    those with numbers that would become others. `unread` gets the messages with text after the document, and those with
+    numbers that become others.
     """
     import numpy as np
     import pyarrow as pa

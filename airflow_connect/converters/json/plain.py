@@ -27,7 +27,7 @@ def plain_json(data: bytes, *, is_strict: bool = False, unread: Unread | None = 
     """A message of plain JSON (`schemas.enable=false`) as a schemaless value.
 
     An empty message is None. Integers beyond 64 bits wrap and numbers beyond a double are infinite, as in
-    Connect; `is_strict` refuses both. `unread` is told about text after the document.
+    Connect; `is_strict` refuses both. `unread` is told about them, and about text after the document.
 
     Raises:
         DataError: not JSON, beyond a limit of `json_text`, or such a number.
@@ -46,11 +46,16 @@ def plain_json(data: bytes, *, is_strict: bool = False, unread: Unread | None = 
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         pass
     if may_overflow(data):
-        return schemaless_payload(parse_exact(data, is_strict=is_strict, unread=unread), is_strict=is_strict)
+        return _exact(data, is_strict=is_strict, unread=unread)
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:
-        return schemaless_payload(parse_exact(data, is_strict=is_strict, unread=unread), is_strict=is_strict)
+        return _exact(data, is_strict=is_strict, unread=unread)
     if is_deeper(value, MAX_DEPTH):
         raise too_deep()
     return value
+
+
+def _exact(data: bytes, *, is_strict: bool, unread: Unread | None) -> Any:
+    node = parse_exact(data, is_strict=is_strict, unread=unread)
+    return schemaless_payload(node, is_strict=is_strict, unread=unread)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.converters.field_errors import in_field
-from airflow_connect.converters.json.strict import refuse_changed_numbers, strict_reader
+from airflow_connect.converters.json.strict import name_changed_numbers, refuse_changed_numbers, strict_reader
 from airflow_connect.converters.json.text import (
     MAX_DEPTH,
     MISSING,
@@ -55,7 +55,8 @@ class ReadOptions(NamedTuple):
     Attributes:
         replace_null: whether null becomes the schema's default (`replace.null.with.default`).
         is_strict: whether JSON of another type is refused (`strict.types`).
-        unread: gets the members that the schema does not have; None: they are not looked for.
+        unread: gets the members that the schema does not have, and those whose values do not fit their types and become
+            others; None: they are not looked for.
         path: of the value in its message.
     """
 
@@ -63,6 +64,12 @@ class ReadOptions(NamedTuple):
     is_strict: bool = False
     unread: Unread | None = None
     path: str = ""
+
+    def changed(self, value: Any) -> Any:
+        """`value`, which another one becomes because it does not fit its type."""
+        if self.unread is not None:
+            self.unread.add_changed(self.path)
+        return value
 
 
 def payload_reader(schema: Schema, options: ReadOptions) -> Reader:
@@ -85,9 +92,9 @@ def payload_reader(schema: Schema, options: ReadOptions) -> Reader:
     return required
 
 
-def scalar_reader(schema: Schema) -> Reader:
+def scalar_reader(schema: Schema, options: ReadOptions) -> Reader:
     """As `payload_reader` for a schema without parts and a node that is not null."""
-    return _LOGICAL.get(schema.name or "", _PLAIN[schema.type])(schema, ReadOptions())
+    return _LOGICAL.get(schema.name or "", _PLAIN[schema.type])(schema, options)
 
 
 def schemaless(node: Any) -> Any:
@@ -104,8 +111,8 @@ def schemaless(node: Any) -> Any:
     return None if node is MISSING else node
 
 
-def schemaless_payload(node: Any, *, is_strict: bool = False) -> Any:
-    """As `schemaless`, for a whole message.
+def schemaless_payload(node: Any, *, is_strict: bool = False, unread: Unread | None = None) -> Any:
+    """As `schemaless`, for a whole message; `unread` gets the numbers that become others.
 
     Raises:
         DataError: nested too deeply, or `is_strict` and a number would become another one.
@@ -114,50 +121,70 @@ def schemaless_payload(node: Any, *, is_strict: bool = False) -> Any:
         raise too_deep()
     if is_strict:
         refuse_changed_numbers(node)
+    elif unread is not None:
+        name_changed_numbers(node, unread)
     return schemaless(node)
 
 
 def _integer(bits: int) -> Callable[[Schema, ReadOptions], Reader]:
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
-    def read(node: Any) -> int:
-        kind = type(node)
-        if kind is int:
-            return node if low <= node <= high else wrapped(node, bits)
-        if kind is float:
-            if node.is_integer():
-                # 1.9999999999999999 becomes the double 2.0, and beyond 2^53 digits are lost.
-                raise InexactNumberError("the digits of a whole number may be lost")
-            # A double with a fraction is below 2^52 and between the same two integers as its text.
-            return wrapped(int(node), bits)
-        return narrowed(node, bits) if kind is Decimal else 0
+    def build(schema: Schema, options: ReadOptions) -> Reader:
+        changed = options.changed
 
-    return lambda schema, options: read
+        def read(node: Any) -> Any:
+            kind = type(node)
+            if kind is int:
+                return node if low <= node <= high else changed(wrapped(node, bits))
+            if kind is float:
+                if node.is_integer():
+                    # 1.9999999999999999 becomes the double 2.0, and beyond 2^53 digits are lost.
+                    raise InexactNumberError("the digits of a whole number may be lost")
+                # A double with a fraction is below 2^52 and between the same two integers as its text.
+                return changed(wrapped(int(node), bits))
+            if kind is not Decimal:
+                return changed(0)
+            number = narrowed(node, bits)
+            return number if number == node else changed(number)
 
+        return read
 
-def _double(node: Any) -> float:
-    if type(node) not in NUMBERS:
-        return 0.0
-    try:
-        return float(node)
-    except OverflowError:
-        return math.inf if node > 0 else -math.inf
+    return build
 
 
 def _float64(schema: Schema, options: ReadOptions) -> Reader:
-    return _double
+    changed = options.changed
+
+    def read(node: Any) -> Any:
+        if type(node) not in NUMBERS:
+            return changed(0.0)
+        try:
+            number = float(node)
+        except OverflowError:
+            number = math.inf if node > 0 else -math.inf
+        return number if math.isfinite(number) else changed(number)
+
+    return read
 
 
 def _float32(schema: Schema, options: ReadOptions) -> Reader:
-    return lambda node: to_float32(node if type(node) is Decimal else _double(node))
+    changed, double = options.changed, _float64(schema, options)
+
+    def read(node: Any) -> Any:
+        number = to_float32(node if type(node) is Decimal else double(node))
+        return number if math.isfinite(number) else changed(number)
+
+    return read
 
 
 def _boolean(schema: Schema, options: ReadOptions) -> Reader:
-    return lambda node: node is True
+    changed = options.changed
+    return lambda node: node if type(node) is bool else changed(False)
 
 
 def _string(schema: Schema, options: ReadOptions) -> Reader:
-    return lambda node: node if type(node) is str else None
+    changed = options.changed
+    return lambda node: node if type(node) is str else changed(None)
 
 
 def _decode_base64(text: str, what: str) -> bytes:
@@ -176,7 +203,8 @@ def _decode_base64(text: str, what: str) -> bytes:
 
 
 def _bytes(schema: Schema, options: ReadOptions) -> Reader:
-    return lambda node: _decode_base64(node, "field") if type(node) is str else None
+    changed = options.changed
+    return lambda node: _decode_base64(node, "field") if type(node) is str else changed(None)
 
 
 def _array(schema: Schema, options: ReadOptions) -> Reader:
@@ -187,6 +215,7 @@ def _array(schema: Schema, options: ReadOptions) -> Reader:
         if type(node) is list:
             return [element(item) for item in node]
         # Connect iterates over any node: the values of an object; a scalar has none.
+        options.changed(node)
         return [element(item) for item in node.values()] if type(node) is dict else []
 
     return read
@@ -323,7 +352,7 @@ def _int64_timestamp(schema: Schema, options: ReadOptions) -> Reader:
             if type(node) is float and abs(node) >= 2.0**63:
                 raise InexactNumberError("an integer beyond 64 bits may have become a double")
             raise _mismatch("Invalid type for Timestamp, underlying representation should be integral but was", node)
-        return wrapped(node, 64)
+        return node if _INT64_MIN <= node <= _INT64_MAX else options.changed(wrapped(node, 64))
 
     return read
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from airflow_connect.api.schema import DECIMAL, Schema, Type
 from airflow_connect.converters.json.text import NUMBERS, InexactNumberError
+from airflow_connect.converters.unread import Unread, joined
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import to_float32
 
@@ -58,6 +59,20 @@ def refuse_changed_numbers(node: Any) -> None:
         _refuse(_integer_problem(node, 64), "INT64")
     elif type(node) is Decimal:
         _refuse(_fraction_problem(node, is_single=False), "FLOAT64")
+
+
+def name_changed_numbers(node: Any, unread: Unread, path: str = "") -> None:
+    """Name the numbers of a schemaless document that `refuse_changed_numbers` would refuse."""
+    if type(node) is dict:
+        for name, item in node.items():
+            name_changed_numbers(item, unread, joined(path, name))
+    elif type(node) is list:
+        for item in node:
+            name_changed_numbers(item, unread, path)
+    elif (type(node) is int and _integer_problem(node, 64)) or (
+        type(node) is Decimal and _fraction_problem(node, is_single=False)
+    ):
+        unread.add_changed(path)
 
 
 def _checked(problem: Callable[[Any], str], schema: Schema, read: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -50,7 +50,7 @@ def value_reader(schema: Schema, options: ReadOptions = _PLAIN) -> Reader:
     """A function from parsed JSON (`json_text.MISSING` for none) to values of `schema`."""
     is_strict = options.is_strict
     build = _READERS.get(schema.type)
-    read = scalar_reader(schema) if build is None else build(schema, options)
+    read = scalar_reader(schema, options) if build is None else build(schema, options)
     if schema.type is Type.STRING and not schema.parameters.keys().isdisjoint((names.ENUM, names.GENERAL_ENUM)):
         read = _enum_text
     if is_strict:
@@ -91,6 +91,7 @@ def _array_reader(schema: Schema, options: ReadOptions) -> Reader:
         if type(node) is list:
             return [element(item) for item in node]
         # As JsonConverter: the values of an object, nothing in a scalar.
+        options.changed(node)
         return [element(item) for item in node.values()] if type(node) is dict else []
 
     return read

@@ -27,6 +27,7 @@ from airflow_connect.converters.protobuf.to_connect import (
     union_name,
 )
 from airflow_connect.converters.protobuf.unread_fields import naming_unread, unread_finder
+from airflow_connect.converters.unread import Unread
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import decimal_of_bytes
 
@@ -171,7 +172,9 @@ def _single(field: Any, schema: Schema, options: ProtobufOptions) -> ValueReader
         return _same if schema.type is Type.INT32 else _enum_reader(field.enum_type)
     if field.type == FieldDescriptor.TYPE_STRING and not _is_text_checked(field.file.serialized_pb):
         return _text
-    return _READERS.get(field.type, _BY_CONNECT_TYPE.get(schema.type, _same))
+    if field.type in UNSIGNED_64:
+        return _signed_long(field.full_name, options.unread)
+    return _BY_CONNECT_TYPE.get(schema.type, _same)
 
 
 def _same(value: Any) -> Any:
@@ -189,9 +192,17 @@ def _text(value: Any) -> Any:
     return value if type(value) is str else value.decode("utf-8", "replace")
 
 
-def _signed_long(value: int) -> int:
-    """An unsigned long as Java holds it: from 2^63 on it is negative."""
-    return value if value < 1 << 63 else value - (1 << 64)
+def _signed_long(name: str, unread: Unread | None) -> ValueReader:
+    """An unsigned long as Java holds it: from 2^63 on it is negative, and `unread` gets the name of the field."""
+
+    def read(value: int) -> int:
+        if value < 1 << 63:
+            return value
+        if unread is not None:
+            unread.add_changed(name)
+        return value - (1 << 64)
+
+    return read
 
 
 def _within(bits: int) -> ValueReader:
@@ -209,9 +220,6 @@ def _within(bits: int) -> ValueReader:
     return read
 
 
-_READERS: dict[int, ValueReader] = dict.fromkeys(
-    (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64), _signed_long
-)
 _BY_CONNECT_TYPE = {Type.INT8: _within(8), Type.INT16: _within(16)}
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_connect.databases.dialects.dialect import DatabaseDialect
+from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -18,6 +20,14 @@ QUOTES_TYPES = "airflow_connect.quotes_types"
 _REPLAYED = """
 SELECT coalesce(pg_last_xact_replay_timestamp(), (SELECT checkpoint_time FROM pg_control_checkpoint()))
 """
+_WORD = re.compile(r"(?:\\.|[^\s\\])+", re.DOTALL)
+"""A word of libpq's `options`, in which a backslash stands before a blank or another one."""
+_IN_EFFECT = """
+SELECT wanted.name, current_setting(wanted.name, true), settings.setting, settings.source
+FROM unnest(%s::text[]) AS wanted(name) LEFT JOIN pg_settings AS settings
+  ON lower(settings.name) = wanted.name
+"""
+_SEARCH_PATH = "search_path"
 
 
 class PostgreSqlDialect(DatabaseDialect):
@@ -53,8 +63,13 @@ class PostgreSqlDialect(DatabaseDialect):
         return _driver_connection(connection).cursor(name="airflow_connect")
 
     def prepare(self, connection: Connection) -> None:
-        """See `session_settings`."""
+        """See `session_settings`.
+
+        Raises:
+            ConfigError: a pooler has kept a setting of the address from the server.
+        """
         self.note_zone(connection)
+        _refuse_lost_options(connection)
         connection.info[QUOTES_TYPES] = connection.exec_driver_sql("SHOW quote_all_identifiers").scalar_one() == "on"
         connection.exec_driver_sql("; ".join(self.session_settings))
         connection.commit()
@@ -72,6 +87,43 @@ class PostgreSqlDialect(DatabaseDialect):
         """The transaction may be idle between two fetches for as long as the other side needs."""
         connection.exec_driver_sql("SET idle_in_transaction_session_timeout = 0")
         connection.commit()
+
+
+def _refuse_lost_options(connection: Connection) -> None:
+    """Poolers that do not pass `options` on are told to ignore it: without its search path, other tables are used.
+
+    Such as PgBouncer, which refuses `options` unless `ignore_startup_parameters` has it.
+    """
+    options = _driver_connection(connection).info.get_parameters().get("options", "")
+    wanted = _settings_of(options)
+    if not wanted:
+        return
+    for name, shown, setting, source in connection.exec_driver_sql(_IN_EFFECT, (list(wanted),)):
+        # The server may show another unit, 5s for 5000. A search path is shown as it was given: that of a session may
+        # be one that another client of the pooler has left there.
+        is_in_effect = wanted[name] in (shown, setting) or source == "client"
+        if not is_in_effect and (name == _SEARCH_PATH or source != "session"):
+            raise ConfigError(
+                f"The server does not have the setting {name} of connection.url, because something between, such as"
+                " PgBouncer with ignore_startup_parameters, has left it out. Without it, statements could use other"
+                " tables, or behave in another way.",
+                code="database.options",
+                suggestion="Connect to the server itself, or remove currentSchema, readOnly and options from the"
+                " address, and give the user the setting: ALTER ROLE ... SET. A table can have its schema in its name.",
+                config_path="connection.url",
+            )
+
+
+def _settings_of(options: str) -> dict[str, str]:
+    """The settings in libpq's `options`: `-c name=value`, `-cname=value` or `--name=value`; the last one counts."""
+    settings: dict[str, str] = {}
+    is_next = False
+    for word in _WORD.findall(options):
+        is_setting, is_next = is_next or word.startswith(("-c", "--")), word == "-c"
+        name, equals, value = word.removeprefix("-c").removeprefix("--").partition("=")
+        if is_setting and equals:
+            settings[name.replace("-", "_").lower()] = re.sub(r"\\(.)", r"\1", value, flags=re.DOTALL)
+    return settings
 
 
 def _driver_connection(connection: Connection) -> Any:

@@ -112,7 +112,7 @@ class RecordConverter(OpenConverters):
             ConnectError: one of them cannot be opened.
         """
         super().__init__(config, where)
-        self.unread = UnreadCounts(self.key, self.value, self.headers)
+        self.unread = UnreadCounts(self.key, self.value, self.headers, self.steps)
 
     @property
     def steps(self) -> Sequence[Stage]:
@@ -133,8 +133,10 @@ class RecordConverter(OpenConverters):
             if to_columns is not None and to_columns(topic, keys.drop_null()) is not None:
                 return True
             self.unread.clear()
+            row = 0
             for key in keys.to_pylist():
-                self.unread.end_key(self.key.to_connect(topic, key).schema)
+                self.unread.end_key(self.key.to_connect(topic, key).schema, row)
+                row += key is not None
         except Exception:  # noqa: BLE001 (found again, and reported, record by record)
             self.unread.clear()
             return False
@@ -150,7 +152,7 @@ class RecordConverter(OpenConverters):
         transformed = self._transformed(converted) if self.chain.stages else converted
         for found in self.unread.found:
             if found:
-                self.unread.add(record.topic, converted.key_schema, converted.value_schema)
+                self.unread.add(record, converted.key_schema, converted.value_schema)
                 break
         return transformed
 

@@ -134,7 +134,7 @@ class _Batches(Generic[Origin]):
                 results = self._in_java(chosen, [row.now for row in chosen], transformation.apply_many)
             else:
                 apply = _without_java(stage).apply
-                results = self._stages.in_python(chosen, lambda row: apply(row.now))  # noqa: B023 (called here)
+                results = self._stages.in_python(chosen, lambda row: self._applied(row, apply))  # noqa: B023 (called here)
             for row, result in _passed(chosen, results, TRANSFORMATION, stage.class_name):
                 row.now = result
 
@@ -166,6 +166,17 @@ class _Batches(Generic[Origin]):
 
     def _in_java(self, rows: Sequence[_Row[Origin]], items: Sequence[X], call: Callable[[Any], Done[Any]]) -> list[Any]:
         return self._stages.in_java(items, call, rows)
+
+    def _applied(self, row: _Row[Origin], apply: Callable[[Any], Any]) -> Any:
+        """What a Python transformation makes of a row; what it has changed is kept with the row."""
+        try:
+            result = apply(row.now)
+        except Exception:
+            self._counts.clear()
+            raise
+        if any(self._counts.found):
+            row.left_out.update(self._counts.take())
+        return result
 
     def _watched(self, row: _Row[Origin], part: _Part) -> list[Any]:
         """What a Python converter makes of the items of a row; what it has left out is kept with the row."""
@@ -249,7 +260,7 @@ class SinkBatches(_Batches["KafkaRecord"]):
         if row.failure is not None:
             return record, row.failure
         if row.left_out:
-            self._counts.add_taken(record.topic, row.parts[0][0].schema, row.parts[1][0].schema, row.left_out)
+            self._counts.add_taken(record, row.parts[0][0].schema, row.parts[1][0].schema, row.left_out)
         if now is not None and now.consumed is not record:
             # A third-party transformation created a new record instead of a changed one; it is still the same message.
             now = now.changed(consumed=record)
@@ -304,7 +315,7 @@ class SourceBatches(_Batches["SourceRecord"]):
         if row.failure is not None or now is None:
             return row.origin, row.failure
         if row.left_out:
-            self._counts.add_taken(now.topic, now.key_schema, now.value_schema, row.left_out)
+            self._counts.add_taken(now, now.key_schema, now.value_schema, row.left_out)
         headers, (key,), (value,) = row.parts
         named = tuple(zip((header.key for header in now.headers), headers, strict=True))
         return row.origin, ProducedRecord(now.topic, now.partition, key, value, named, now.timestamp)

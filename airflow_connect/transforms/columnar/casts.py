@@ -21,6 +21,7 @@ _ARROW_NAMES = {
     Type.BOOLEAN: "bool_",
     Type.STRING: "string",
 }
+_BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
 # Arrow also reads hexadecimal and inf, Java also +1 and 1f: only text that both read alike takes the fast path.
 _PLAIN_INTEGER = r"^-?[0-9]{1,18}$"
 _PLAIN_FLOAT = r"^-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?$"
@@ -36,7 +37,8 @@ def cast_column(schema: Schema, column: pa.Array[Any], target: Type) -> pa.Array
     """
     if schema.type in _INTEGERS:
         # A date as text is not a number, and its integer is not enough.
-        return None if target is Type.STRING and schema.name is not None else _from_integers(column, target)
+        is_date = target is Type.STRING and schema.name is not None
+        return None if is_date else _from_integers(column, target, _BITS[schema.type])
     if schema.type in _FLOATS:
         return _from_floats(column, target)
     if schema.type is Type.BOOLEAN:
@@ -54,10 +56,21 @@ def _as(column: pa.Array[Any], target: Type) -> pa.Array[Any]:
     return cast
 
 
-def _from_integers(column: pa.Array[Any], target: Type) -> pa.Array[Any]:
+def _has_others(column: pa.Array[Any], target: Type) -> bool:
+    """Whether a whole number is beyond a type of integers, and becomes another one: the record form counts it."""
+    import pyarrow.compute as pc
+
+    half = 1 << (_BITS[target] - 1)
+    ends: Any = pc.min_max(column).as_py()
+    return ends["min"] is not None and (ends["min"] < -half or ends["max"] >= half)
+
+
+def _from_integers(column: pa.Array[Any], target: Type, bits: int) -> pa.Array[Any] | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if target in _INTEGERS and _BITS[target] < bits and _has_others(column, target):
+        return None
     return pc.not_equal(column, pa.scalar(0, column.type)) if target is Type.BOOLEAN else _as(column, target)
 
 
@@ -66,7 +79,9 @@ def _from_floats(column: pa.Array[Any], target: Type) -> pa.Array[Any] | None:
     import pyarrow.compute as pc
 
     if target in _FLOATS:
-        return _as(column, target)
+        new = _as(column, target)
+        became_infinite = pc.and_(pc.is_inf(new), pc.is_finite(column))
+        return None if pc.any(became_infinite).as_py() else new
     if target is Type.BOOLEAN:
         # As a long: what is below 1 is 0, and so is a NaN.
         is_not_zero: pa.Array[Any] = pc.greater_equal(pc.abs(column), pa.scalar(1, column.type))
@@ -78,7 +93,8 @@ def _from_floats(column: pa.Array[Any], target: Type) -> pa.Array[Any] | None:
     within = pc.and_(pc.less(column, pa.scalar(limit, column.type)), pc.greater(column, pa.scalar(-limit, column.type)))
     if pc.all(within).as_py() is False:
         return None
-    return _as(_as(pc.trunc(column), wide), target)
+    whole = _as(pc.trunc(column), wide)
+    return None if _has_others(whole, target) else _as(whole, target)
 
 
 def _from_text(column: pa.Array[Any], target: Type) -> pa.Array[Any] | None:

@@ -5,7 +5,9 @@ Source: org.apache.kafka.connect.transforms.Cast (Kafka 4.3.1, recorded).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from airflow_connect.api.columns import RecordColumns
@@ -17,6 +19,7 @@ from airflow_connect.api.schema import DATE, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.api.transform import R
 from airflow_connect.converters.header_text import header_text
 from airflow_connect.converters.java_text import java_string
+from airflow_connect.converters.unread import Unread
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import float32_of, float64_of, narrowed, parse_float, parse_integer
 from airflow_connect.transforms.columnar.structs import struct_columns, struct_members, with_default
@@ -36,6 +39,9 @@ _PURPOSE = "cast types"
 _BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64, Type.FLOAT32: 32, Type.FLOAT64: 64}
 _TARGETS = (*_BITS, Type.BOOLEAN, Type.STRING)
 _SOURCES = (*_TARGETS, Type.BYTES)
+_FLOATS = (Type.FLOAT32, Type.FLOAT64)
+_MOST_DIGITS = 20
+"""Whole digits of a number; one with more does not fit 64 bits."""
 _DATES = (DATE, TIME, TIMESTAMP)
 
 
@@ -93,6 +99,7 @@ class _Cast(OfKeyOrValue):
 
     def configure(self, config: Mapping[str, str]) -> None:
         parsed = self.config_def.parse(config)
+        self.unread = Unread()  # of numbers that become others
         self._casts = _parse_spec(parsed[SPEC])
         self._whole = self._casts.get(None)
         self._replace_null: bool = parsed[REPLACE_NULL_WITH_DEFAULT]
@@ -106,20 +113,28 @@ class _Cast(OfKeyOrValue):
             return self.with_part(record, None, self._cast_schemaless(value))
         new_schema = self._schemas(schema)
         if self._whole is not None:
-            return self.with_part(record, new_schema, cast_value(schema, value, self._whole))
+            return self.with_part(record, new_schema, self._cast(schema, value, self._whole))
         struct = require_struct(schema, value, _PURPOSE)
         new_value = {}
         for field in schema.fields:
             old = field_value(struct, field, self._replace_null)
             target = self._casts.get(field.name)
-            new_value[field.name] = old if target is None else cast_value(field.schema, old, target)
+            new_value[field.name] = old if target is None else self._cast(field.schema, old, target, field.name)
         return self.with_part(record, new_schema, new_value)
 
     def _cast_schemaless(self, value: Any) -> Any:
         if self._whole is not None:
-            return cast_value(None, value, self._whole)
+            return self._cast(None, value, self._whole)
         old = require_map(None, value, _PURPOSE)
-        return old | {name: cast_value(None, old.get(name), target) for name, target in self._casts.items()}
+        casts = ((name, target) for name, target in self._casts.items() if name is not None)
+        return old | {name: self._cast(None, old.get(name), target, name) for name, target in casts}
+
+    def _cast(self, schema: Schema | None, value: Any, target: Type, path: str = "") -> Any:
+        new = cast_value(schema, value, target)
+        # Almost always equal; else it may have lost a fraction, which is what casting to an integer means.
+        if new != value and target in _BITS and _is_another(value, new, target):
+            self.unread.add_changed(path)
+        return new
 
     def _new_schema(self, schema: Schema) -> Schema:
         default = schema.default
@@ -217,6 +232,18 @@ def _cast(schema: Schema | None, value: Any, target: Type) -> Any:
             return parse_float(value, bits)
         return float32_of(value) if bits == 32 else float64_of(value)
     return parse_integer(value, bits) if isinstance(value, str) else narrowed(value, bits)
+
+
+def _is_another(value: Any, new: Any, target: Type) -> bool:
+    """Whether a number does not fit its new type: not for a fraction that is cut, nor for digits that are rounded."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return False
+    if not math.isfinite(value):
+        return target not in _FLOATS
+    if target in _FLOATS:
+        return not math.isfinite(new)
+    is_long = isinstance(value, Decimal) and value.adjusted() > _MOST_DIGITS  # Its digits need not be written out.
+    return is_long or math.trunc(value) != new
 
 
 class Cast:

@@ -29,6 +29,7 @@ from airflow_connect.runtime.executor.error_policy import Failure
 from airflow_connect.runtime.executor.java_batches import SinkBatches, SourceBatches
 from airflow_connect.runtime.executor.retrying import Retries
 from airflow_connect.runtime.executor.source.converting import SourceRecordConverter
+from airflow_connect.runtime.reporting.notes import Notes
 from tests.support.session.searching import examples, settings
 
 pytestmark = [pytest.mark.integration, pytest.mark.budget(20)]
@@ -293,3 +294,19 @@ def test_the_time_limit_is_that_of_a_call_and_not_of_a_request(java, monkeypatch
     found = calls(SinkBatches(opened_sink(), retries()).convert(given))
 
     assert found == list(range(1, 131))
+
+
+def test_numbers_that_do_not_fit_a_cast_are_counted_for_their_record(java):
+    cast = {"type": "org.apache.kafka.connect.transforms.Cast$Value", "spec": "int8"}
+    connector = {"transforms": "s0,narrow", **{f"transforms_narrow_{key}": value for key, value in cast.items()}}
+    connector["value_converter"] = "JsonConverter"
+    converter = opened_sink(**connector, **{"value.converter.schemas.enable": "false"})
+
+    list(SinkBatches(converter, retries()).convert(messages("1", "200", "3", "-129", "18446744073709551616")))
+
+    notes = Notes()
+    converter.unread.tell(notes)
+    cast_note, json_note = sorted(notes.sentences, key=lambda note: "64 bits" in note)
+    assert "that the transformation narrow gives them" in cast_note
+    assert cast_note.endswith("the whole value. The first is at offset 1 of partition 0. Records: 2.")
+    assert json_note.endswith("the whole value. The first is at offset 4 of partition 0. Records: 1.")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Type
@@ -45,6 +47,7 @@ _TEXT_READ_AS = {
     "set": "a number in a text, such as `1`, for bits, one for each value of its list, unless it is one of them",
     "year": "a text such as `1` for a year of two digits",
     "bit": "the bytes of a text for bits, so that `1` becomes 49",
+    "time": "digits in a text, such as `1012`, for minutes and seconds (00:10:12)",
     **dict.fromkeys(_DATES, "digits in a text, such as `10:11:12` or `101112`, for the date 2010-11-12"),
 }
 _MYSQL_NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"})
@@ -52,6 +55,7 @@ _FLOATS = frozenset({Type.FLOAT32, Type.FLOAT64})
 _NUMBERS = _FLOATS | {Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.BOOLEAN}
 _LOGICAL = frozenset({DATE, DECIMAL, TIME, TIMESTAMP})
 _MYSQL_SHORT = re.compile(r"(?:var)?(?:char|binary)\((\d+)\)")
+_YEARS, _NONE = range(1900, 2040, 5), timedelta()
 _LONGEST_NUMBER = 24
 """Characters of a floating-point number of 64 bits, such as -2.2250738585072014e-308."""
 _PG_WITH_NONDETERMINISTIC = (12,)
@@ -222,6 +226,27 @@ def changes(declared: str, schema: Schema, dialect: str) -> list[str]:
     return [*([_rounds(kept)] if kept else []), *of_dialect(declared, schema)]
 
 
+def moved_dates(schema: Schema, zone: tzinfo, dialect: str) -> list[str]:
+    """A sentence if dates become the day before, because `date.timezone` is that of the database; `zone`: of dates.
+
+    SQLite gets milliseconds.
+    """
+    if schema.name != DATE or dialect == "sqlite" or not _is_ever_behind(zone):
+        return []
+    sentence = (
+        f"gets dates as they are at midnight UTC in {zone} (db.timezone): while clocks there are behind UTC, each date"
+        " becomes the day before, as with Confluent's sink. Set date.timezone=UTC to keep them."
+    )
+    return [sentence]
+
+
+@cache
+def _is_ever_behind(zone: tzinfo) -> bool:
+    """Whether clocks are behind UTC at the beginning or in the middle of a year from 1900 on."""
+    days = (datetime(year, month, 1, tzinfo=UTC) for year in _YEARS for month in (1, 7))
+    return any((day.astimezone(zone).utcoffset() or _NONE) < _NONE for day in days)
+
+
 def _rounds(kept: str) -> str:
     return (
         f"keeps {kept}: the database rounds, or drops, what has more, without an error. Change the type of the column"
@@ -254,7 +279,7 @@ def _changes_of_mysql(declared: str, schema: Schema) -> list[str]:
             f"has the type {first}, and the field is a time of day, which the database takes for a date, without an"
             " error: 10:11:12 becomes 2010-11-12. Change the type of the column."
         )
-    if first == "binary" and (is_text or is_bytes):
+    if first == "binary":
         found.append(f"has the type {declared}, which fills shorter values with zero bytes.")
     if first in _TEXT_READ_AS and (is_text or (is_bytes and first != "bit")):
         found.append(f"has the type {first}, in which the database takes {_TEXT_READ_AS[first]}, without an error.")

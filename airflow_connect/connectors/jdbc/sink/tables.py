@@ -20,6 +20,7 @@ from airflow_connect.connectors.jdbc.sink.coarse import (
     equal_or_padded,
     exact_collation,
     instants,
+    moved_dates,
     replaced_rows,
 )
 from airflow_connect.connectors.jdbc.sink.conditions import Comparison, comparisons
@@ -269,7 +270,9 @@ class Tables:
         for field in fields:
             column = known.find(field.name) or ""
             schema = self._schema_of(field)
-            found = changes(known.declared.get(column, ""), schema, self._database.dialect.name)
+            dialect = self._database.dialect.name
+            found = changes(known.declared.get(column, ""), schema, dialect)
+            found = [*found, *moved_dates(schema, self._binding.date_zone, dialect)]
             if field.is_key and schema.type is Type.STRING and self._finds_rows:
                 found = [*found, *equal_or_padded(known.collations.get(column, ""), known.declared.get(column, ""))]
             if found:

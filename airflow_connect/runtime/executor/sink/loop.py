@@ -181,7 +181,7 @@ class SinkLoop:
         pieces = self._converted(batch)
         if pieces:
             if self._sink.put_columns(pieces, batch.offsets, self._columns.nulls):
-                self._converter.unread.add_batch(batch.topic)
+                self._converter.unread.add_batch(batch)
                 return len(batch)
             self.slow_path.because_of("the sink")
         if pieces is None or len(batch) <= SMALLEST_COLUMN_BATCH:

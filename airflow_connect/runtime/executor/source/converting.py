@@ -37,7 +37,7 @@ class SourceRecordConverter(OpenConverters):
             ConnectError: one of them cannot be opened.
         """
         super().__init__(config, where)
-        self.unwritten = UnwrittenCounts(self.key, self.value)
+        self.unwritten = UnwrittenCounts(self.key, self.value, steps=self.chain.stages)
 
     def convert(self, record: SourceRecord) -> ProducedRecord | None:
         """Convert a record to the message to produce; None if a transformation drops it.
@@ -46,7 +46,10 @@ class SourceRecordConverter(OpenConverters):
             ConversionError: a transformation or a converter refused it.
         """
         transformed = self._transformed(record)
-        return None if transformed is None else self._converted(transformed)
+        if transformed is None:
+            self.unwritten.clear()
+            return None
+        return self._converted(transformed)
 
     def _transformed(self, record: SourceRecord) -> SourceRecord | None:
         transformed: SourceRecord | None = record
@@ -56,6 +59,7 @@ class SourceRecordConverter(OpenConverters):
             try:
                 transformed = stage.apply(transformed)
             except Exception as error:
+                self.unwritten.clear()
                 raise ConversionError(Failure(TRANSFORMATION, stage.class_name, error)) from error
         return transformed
 
@@ -75,6 +79,6 @@ class SourceRecordConverter(OpenConverters):
             raise ConversionError(Failure(stage, self._names[stage], error)) from error
         for found in self.unwritten.found:
             if found:
-                self.unwritten.add(topic, record.key_schema, record.value_schema)
+                self.unwritten.add(record, record.key_schema, record.value_schema)
                 break
         return ProducedRecord(topic, record.partition, key, value, headers, record.timestamp)

@@ -142,12 +142,23 @@ def test_deletion_without_a_version_that_meets_another_writer_is_sent_again():
         (403, "cluster_block_exception", "index [orders] blocked by: [FORBIDDEN/8/index write (api)];",
          "search.blocked"),
         (403, "security_exception", "action [indices:data/write/bulk[s]] is unauthorized", "search.index"),
+        (400, "illegal_argument_exception", "pipeline with id [orders] does not exist", "search.index"),
+        (400, "illegal_argument_exception", "Number of documents in the index can't exceed [2147483519]",
+         "search.index"),
+        (400, "validation_exception", "Validation Failed: 1: this action would add [2] shards, but it has [9]/[9]",
+         "search.index"),
     ],
 )  # fmt: skip
 def test_answers_about_the_index_end_the_task(status, kind, reason, code):
     with pytest.raises(SearchError) as caught:
         judged(WRITTEN, failed(status, kind, reason))
     assert caught.value.code == code and reason.split(";")[0] in caught.value.message
+
+
+def test_document_that_has_the_words_of_an_index_is_refused_alone():
+    reason = "failed to parse field [n]: 'pipeline with id [orders] does not exist'"
+    verdict = judged(WRITTEN, failed(400, "illegal_argument_exception", reason))
+    assert [position for position, _ in verdict.rejected] == [1]
 
 
 def test_something_else_than_an_answer_to_a_bulk_request_is_named():

@@ -44,7 +44,7 @@ from airflow_connect.converters.protobuf.reading import message_reader
 from airflow_connect.converters.protobuf.text_printer import print_proto
 from airflow_connect.converters.protobuf.to_connect import schema_to_connect
 from airflow_connect.converters.protobuf.writing import fill_message
-from airflow_connect.converters.unread import Unread
+from airflow_connect.converters.unread import Changed, Unread
 from airflow_connect.errors import DataError
 
 HEAD = """syntax = "proto3"; import "google/protobuf/timestamp.proto"; import "google/type/date.proto";
@@ -396,6 +396,29 @@ def test_fields_that_a_message_type_does_not_have_are_named() -> None:
     assert left_out(e="B") == {"numbers without a symbol in M.e"}
     assert left_out(b"\xa0\x06\x01") == {"field 100 of M"}
     assert left_out(b"\x22\x02\x18\x01") == {"field 3 of google.protobuf.Timestamp"}
+
+
+def test_unsigned_numbers_that_become_negative_are_named() -> None:
+    text = """syntax = "proto3"; import "google/protobuf/wrappers.proto"; message M { uint64 a = 1; fixed64 b = 2;
+      repeated uint64 list = 3; map<string, fixed64> map = 4; oneof o { uint64 c = 5; } uint32 small = 6;
+      google.protobuf.UInt64Value wrapped = 7; }"""
+    kind = message_at(open_schema(text, {}), [0])
+    unread = Unread()
+    options = ProtobufOptions(unread=unread)
+    read_message = message_reader(kind, schema_to_connect(kind, options), options)
+
+    def changed(**content: Any) -> set[str]:
+        unread.clear()
+        read_message(message_factory.GetMessageClass(kind)(**content))
+        assert all(type(name) is Changed for name in unread.found)
+        return unread.found
+
+    half = 1 << 63
+    fits = {"a": half - 1, "b": half - 1, "list": [0, half - 1], "map": {"x": 1}, "small": (1 << 32) - 1}
+    assert changed(**fits, c=half - 1, wrapped={"value": half - 1}) == set()
+    assert changed(a=half, b=half) == {"M.a", "M.b"}
+    assert changed(list=[1, half], map={"x": half}, c=half) == {"M.list", "M.MapEntry.value", "M.c"}
+    assert changed(wrapped={"value": half}) == {"google.protobuf.UInt64Value.value"}
 
 
 def test_extensions_that_the_schema_declares_are_named() -> None:

@@ -62,3 +62,34 @@ def test_records_of_which_something_is_left_out_are_counted() -> None:
         "Some values of the topic t held fields of the schema Order that the schema with which they were written does"
         " not have (use.latest.version, use.schema.id). They were left out: less, more. Records: 2."
     )
+
+
+def test_numbers_that_do_not_fit_a_cast_of_a_source_are_counted() -> None:
+    connector = {
+        "name": "c",
+        "connector.class": "FileStreamSource",
+        "file": "f",
+        "topic": "t",
+        "value.converter": "JsonConverter",
+        "key.converter": "StringConverter",
+        "transforms": "narrow,drop",
+        "transforms.narrow.type": "org.apache.kafka.connect.transforms.Cast$Value",
+        "transforms.narrow.spec": "id:int8",
+        "transforms.drop.type": "org.apache.kafka.connect.transforms.Filter",
+        "transforms.drop.predicate": "dropped",
+        "predicates": "dropped",
+        "predicates.dropped.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+        "predicates.dropped.pattern": "dropped",
+    }
+    converter = SourceRecordConverter(load_source_config(connector, {"bootstrap.servers": "x:1"}))
+    for topic, number in (("dropped", 200), ("t", 1), ("t", 200), ("t", -129), ("t", 2)):
+        converter.convert(
+            SourceRecord(topic=topic, value={"id": number}, value_schema=ORDER, source_partition={}, source_offset={})
+        )
+    notes = Notes()
+    converter.unwritten.tell(notes)
+    (note,) = notes.sentences
+    assert note == (
+        "Some records of the topic t have values that do not fit the types that the transformation narrow gives them."
+        " They became others, as in Kafka Connect: id. Records: 2."
+    )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
 from airflow_connect.connectors.jdbc.source.read.criteria import Criteria, Source, Statement
+from airflow_connect.connectors.jdbc.source.values.columns import Kind
 from airflow_connect.connectors.jdbc.source.values.mapping import names_of
 from airflow_connect.counting import agreeing, counted
 
@@ -19,6 +20,7 @@ _TIMELESS = {
     "sqlite": "a value that SQLite does not read as a date and time (such as 31/01/2026)",
 }
 """What rows have that `Criteria.timeless` counts."""
+_BITS, _BITS_OF_INT8 = (Kind.BIT_TEXT, Kind.BIT_BYTES), 8
 _DAY_US = 86_400_000_000
 _BY_POSITION = "because such rows cannot be found by position."
 
@@ -43,7 +45,7 @@ def note_invisible(reading: Reading, source: Source) -> None:
 
 
 def note_columns(reading: Reading, mapping: TableMapping, source: Source) -> None:
-    """Name the columns that a source leaves out, and those whose numbers may lose digits."""
+    """Name the columns that a source leaves out, and those whose numbers may become others."""
     if mapping.left_out:
         reading.note(
             f"Columns of {source.name} are left out, because their types have no counterpart in Kafka Connect:"
@@ -54,6 +56,12 @@ def note_columns(reading: Reading, mapping: TableMapping, source: Source) -> Non
             f"With numeric.mapping={reading.config.numeric_mapping}, columns of {source.name} become FLOAT64, which"
             f" keeps about 15 digits of a number: {names_of(mapping.inexact)}. Set numeric.mapping=none, or"
             " precision_only, to keep all."
+        )
+    bits = [f.column for f in mapping.fields if f.column.kind in _BITS and f.column.precision == _BITS_OF_INT8]
+    if bits:
+        reading.note(
+            f"Columns of {source.name} with 8 bits become INT8, as in Kafka Connect, so numbers from 128 on are"
+            f" negative, such as -1 for 255: {names_of(bits)}. Select them as larger numbers in a query to keep them."
         )
 
 

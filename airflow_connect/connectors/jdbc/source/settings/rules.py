@@ -22,6 +22,9 @@ _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 _LONGEST_MS = 100 * 366 * 86_400_000
 _INNERMOST = re.compile(r"\([^()]*\)")
 _LIMIT = re.compile(r"\b(?:LIMIT\s*(?:\d|\x00)|FETCH\s+(?:FIRST|NEXT)\b)", re.IGNORECASE)
+# Of PostgreSQL and of MySQL; OFFSET 0 leaves out nothing, and keeps PostgreSQL from merging a subquery.
+_OFFSET = re.compile(r"\b(?:OFFSET\s*(?!0+\b)(?:\d|\x00)|LIMIT\s*(?!0+\s*,)(?:\d+|\x00)\s*,)", re.IGNORECASE)
+_SKIP_LOCKED = re.compile(r"\bSKIP\s+LOCKED\b", re.IGNORECASE)
 
 
 def checks() -> Iterator[tuple[Sequence[TypedKey[Any]], Rule]]:
@@ -31,6 +34,7 @@ def checks() -> Iterator[tuple[Sequence[TypedKey[Any]], Rule]]:
     yield tables, _tables
     yield (*tables, *query), _query
     yield (Keys.mode, *query), _limited
+    yield (Keys.mode, *query, Keys.query_suffix), _leaving_out
     yield (Keys.mode, *columns, *query, Keys.lookback_ms), _columns
     yield (Keys.changed_only, Keys.mode, *query), _changed_only
     yield (Keys.initial_ms, Keys.delay_ms), _times
@@ -81,12 +85,10 @@ def _has_query(parsed: Mapping[str, Any]) -> bool:
 
 def _limited(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     """Refuse a query that ends with a LIMIT: later runs would get the same rows again, and never those after them."""
-    masked, mode = Keys.masked_query.of(parsed), Keys.mode.of(parsed)
-    plain = Keys.plain_query.of(parsed)
-    query = plain or (masked.value if masked is not None else "")
-    if mode != names.BULK and _has_limit(query):
+    mode, (key, query) = Keys.mode.of(parsed), _query_of(parsed)
+    if mode != names.BULK and _LIMIT.search(_own_words(query)):
         yield Problem(
-            (Keys.plain_query if plain else Keys.masked_query).name,
+            key.name,
             f"The query has a LIMIT, which in mode {mode} counts before the condition for new rows: rows after the"
             " first ones would never be copied.",
             f"Move it to {Keys.query_suffix}, which limits the new rows of a run. If it belongs to the meaning of the"
@@ -94,12 +96,42 @@ def _limited(parsed: Mapping[str, Any]) -> Iterable[Problem]:
         )
 
 
-def _has_limit(query: str) -> bool:
-    """Whether a statement itself has a LIMIT, not only a subquery of it."""
-    words = without_texts(query)
+def _leaving_out(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    """Refuse what leaves out rows before the last one of a run: the offset would come after them all the same."""
+    mode, query = Keys.mode.of(parsed), _query_of(parsed)
+    if mode == names.BULK:
+        return
+    for key, text in (query, (Keys.query_suffix, Keys.query_suffix.of(parsed))):
+        words = _own_words(text)
+        found, why = "SKIP LOCKED", "that other transactions have locked"
+        if _OFFSET.search(words):
+            found, why = "an OFFSET", "before it"
+        elif not _SKIP_LOCKED.search(words):
+            continue
+        yield Problem(
+            key.name,
+            f"{key} has {found}, which leaves out rows {why}. In mode {mode} they would never be copied, because the"
+            " next run begins after the last row of this one.",
+            "Remove it. A LIMIT in query.suffix limits the new rows of a run.",
+        )
+
+
+def _query_of(parsed: Mapping[str, Any]) -> tuple[TypedKey[Any], str]:
+    """The key that has a query, and the query, or ""."""
+    masked, plain = Keys.masked_query.of(parsed), Keys.plain_query.of(parsed)
+    if plain:
+        return Keys.plain_query, plain
+    return Keys.masked_query, masked.value if masked is not None else ""
+
+
+def _own_words(statement: str) -> str:
+    """A statement without its subqueries, or the one that is in brackets as a whole."""
+    words = without_texts(statement).strip("; \t\r\n\x01")
     while words != (inner := _INNERMOST.sub("\x00", words)):
+        if not inner.strip("(); \t\r\n\x00\x01"):
+            return words
         words = inner
-    return _LIMIT.search(words) is not None
+    return words
 
 
 def _columns(parsed: Mapping[str, Any]) -> Iterable[Problem]:

@@ -122,3 +122,18 @@ def test_columns_that_drop_a_part_of_a_value_are_named(request, kind, columnar):
         assert note.startswith(f"The column {name} of orders {said}"), note
     statement, expected = IN_DATABASE[kind]
     assert database.rows(statement) == [expected]
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+def test_texts_that_mariadb_takes_for_times_and_numbers_that_it_fills_are_named(mariadb_database, columnar):
+    mariadb_database.execute("CREATE TABLE orders (a time, b binary(4), c binary(4))")
+    schema = s.struct(("a", s.STRING), ("b", s.INT32), ("c", s.BOOLEAN))
+    notes = ColumnRun(mariadb_database, schema).copy([{"a": "1012", "b": 7, "c": True}] * 600, columnar=columnar).notes
+    for name, said in (
+        ("a", "has the type time, in which the database takes digits in a text, such as `1012`, for minutes"),
+        ("b", "has the type binary(4), which fills shorter values with zero bytes"),
+        ("c", "has the type binary(4), which fills shorter values with zero bytes"),
+    ):
+        assert [note for note in notes if note.startswith(f"The column {name} of orders {said}")], notes
+    statement = "SELECT DISTINCT CAST(a AS CHAR), HEX(b), HEX(c) FROM orders"
+    assert mariadb_database.rows(statement) == [("00:10:12", "37000000", "31000000")]

@@ -112,6 +112,20 @@ def test_numbers_that_lose_digits_in_a_double_are_named(
         assert Decimal(repr(run.values[0]["a"])) != Decimal("12345678901234.5678")
 
 
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_columns_with_eight_bits_whose_numbers_may_be_negative_are_named(
+    request: pytest.FixtureRequest, kind: str
+) -> None:
+    database: Database = request.getfixturevalue(f"{kind}_database")
+    database.execute("CREATE TABLE n (a bit(8), b bit(7))", "INSERT INTO n VALUES (b'11111111', b'1111111')")
+    config = {"connection.url": database.jdbc_url, "mode": "bulk"}
+    for columnar in (False, True):
+        run = Copies(config, columnar=columnar).run()
+        assert run.values == [{"a": -1, "b": 127}]
+        (note,) = [note for note in run.notes if "become INT8" in note]
+        assert "such as -1 for 255: a (bit)." in note
+
+
 def test_number_without_declared_scale_is_refused_if_it_has_a_fraction(postgresql_database: Database) -> None:
     postgresql_database.execute("CREATE TABLE n (a numeric)", "INSERT INTO n VALUES (1.5)")
     config = {"connection.url": postgresql_database.jdbc_url, "mode": "bulk"}

@@ -81,6 +81,9 @@ def test_wrong_configuration_is_refused(more: Mapping[str, str], message: str) -
         ("SELECT * FROM a FETCH FIRST 5 ROWS ONLY", True),
         ("SELECT * FROM a FETCH next ROW ONLY", True),
         ("(SELECT * FROM a) LIMIT 3", True),
+        ("(SELECT * FROM a LIMIT 3)", True),
+        ("((SELECT * FROM a WHERE b IN (SELECT 1) LIMIT 3)); -- end", True),
+        ("(SELECT * FROM a) UNION (SELECT * FROM b)", False),
         ("SELECT * FROM (SELECT * FROM a ORDER BY id LIMIT (3)) AS b", False),
         ("SELECT 'LIMIT 1', \"LIMIT 1\", `LIMIT 1`, $x$ LIMIT 1 $x$ FROM a -- LIMIT 1", False),
         ("SELECT it''s, 'it''s LIMIT 1' /* LIMIT\n1 */ FROM a", False),
@@ -98,6 +101,33 @@ def test_query_with_a_limit_is_refused_unless_all_rows_are_copied(query: str, is
         with pytest.raises(ConfigError, match=r"has a LIMIT.*Move it to query\.suffix") as caught:
             JdbcSourceConfig.from_config({**BASE, **more, key: query})
         assert caught.value.config_path == key and "FROM a" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("OFFSET 1", "an OFFSET"),
+        ("LIMIT 5 offset\n10 ROWS", "an OFFSET"),
+        ("OFFSET (SELECT 1)", "an OFFSET"),
+        ("LIMIT 1, 5", "an OFFSET"),
+        ("FOR UPDATE SKIP  locked", "SKIP LOCKED"),
+        ("LIMIT 5", ""),
+        ("LIMIT 0, 5", ""),
+        ("OFFSET 0", ""),
+        ("FOR SHARE -- SKIP LOCKED", ""),
+    ],
+)
+def test_what_leaves_out_rows_is_refused_unless_all_rows_are_copied(text: str, found: str) -> None:
+    mode = {"mode": "incrementing", "incrementing.column.name": "id"}
+    queries = ({"query": f"SELECT * FROM a {text}"}, {"query.masked": f"(SELECT * FROM a {text})"})
+    for more in ({"query.suffix": text}, *queries):
+        JdbcSourceConfig.from_config({**BASE, **more})
+        if found:
+            with pytest.raises(ConfigError, match=rf"has {found}, which leaves out rows") as caught:
+                JdbcSourceConfig.from_config({**BASE, **mode, **more})
+            assert caught.value.config_path == next(iter(more))
+        elif "LIMIT" not in text or "query.suffix" in more:
+            JdbcSourceConfig.from_config({**BASE, **mode, **more})
 
 
 def test_databases_that_are_not_read_yet_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
