@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from airflow_connect.api.schema import DECIMAL, TIME, Schema, Type
 from airflow_connect.converters.avro.named_types import AvroNode, NamedTypes
 from airflow_connect.converters.avro.parsing import AvroType, is_null, optional_member
-from airflow_connect.converters.avro.varints import NotPlainError, Scan
 from airflow_connect.converters.java_text import MS_PER_DAY
+from airflow_connect.converters.scan import NotPlainError, Scan
 from airflow_connect.converters.time_of_day import is_beyond
 
 Reader = Callable[[Scan], Any]

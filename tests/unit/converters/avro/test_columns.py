@@ -18,7 +18,7 @@ from airflow_connect.converters.avro.names import AvroSettings
 from airflow_connect.converters.avro.parsing import parsed_for_reading
 from airflow_connect.converters.avro.read_changes import change_of_decimal
 from airflow_connect.converters.avro.reading import read_schema
-from airflow_connect.converters.avro.varints import Scan, padded
+from airflow_connect.converters.scan import Scan, padded
 from tests.unit.converters.avro.avro_schemas import Made, encoded, records
 
 ENTRY = {
