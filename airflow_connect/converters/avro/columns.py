@@ -21,7 +21,7 @@ from airflow_connect.api.schema import DECIMAL, TIME, Schema, Type
 from airflow_connect.converters.avro.named_types import AvroNode, NamedTypes
 from airflow_connect.converters.avro.parsing import AvroType, is_null, optional_member
 from airflow_connect.converters.java_text import MS_PER_DAY
-from airflow_connect.converters.scan import NotPlainError, Scan
+from airflow_connect.converters.scan import NotPlainError, Scan, slices, texts
 from airflow_connect.converters.time_of_day import is_beyond
 
 Reader = Callable[[Scan], Any]
@@ -95,7 +95,7 @@ class _Readers:
             "float": lambda scan: pa.array(scan.words(4).astype(np.uint32).view(np.float32)),
             "double": lambda scan: pa.array(scan.words(8).view(np.float64)),
             "boolean": _booleans,
-            "string": _strings,
+            "string": lambda scan: texts(scan, *scan.lengths()),
         }
         if kind not in simple:
             raise NotPlainError
@@ -217,13 +217,6 @@ def _enum(symbols: Sequence[str]) -> Reader:
     return read
 
 
-def _strings(scan: Scan) -> Any:
-    try:
-        return _slices(scan, *scan.lengths()).cast(pa.string())
-    except pa.ArrowInvalid:
-        raise NotPlainError from None  # not UTF-8
-
-
 def _bytes_of(bounds: Callable[[Scan], tuple[NDArray[np.int64], NDArray[np.int64]]], schema: Schema) -> Reader:
     is_decimal = schema.name == DECIMAL
 
@@ -231,20 +224,6 @@ def _bytes_of(bounds: Callable[[Scan], tuple[NDArray[np.int64], NDArray[np.int64
         starts, ends = bounds(scan)
         if is_decimal and (starts == ends).any():
             raise NotPlainError
-        return _slices(scan, starts, ends)
+        return slices(scan, starts, ends)
 
     return read
-
-
-def _slices(scan: Scan, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Any:
-    """The bytes `[start, end)` of each value; values are adjacent."""
-    count = len(starts)
-    if not count:
-        return pa.array([], pa.binary())
-    offsets = np.empty(2 * count, np.int32)
-    offsets[0::2] = starts
-    offsets[1::2] = ends
-    memory: Any = offsets
-    between = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(memory), scan.buffer])
-    evens: Any = np.arange(0, 2 * count, 2, dtype=np.int32)
-    return between.take(pa.array(evens))

@@ -71,8 +71,9 @@ def note(config: Mapping[str, str]) -> str:
     ("config", "stage"),
     [
         ({**FILES, "value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}, ""),
-        ({**FILES, "value.converter": "ProtobufConverter", "value.converter.schema.registry.url": "http://h:1"},
-         "the value converter (ProtobufConverter)"),
+        ({**FILES, "value.converter": "ProtobufConverter", "value.converter.schema.registry.url": "http://h:1"}, ""),
+        ({**FILES, "value.converter": "JsonSchemaConverter", "value.converter.schema.registry.url": "http://h:1",
+          "value.converter.json.fail.invalid.schema": "true"}, "the value converter (JsonSchemaConverter)"),
         ({**FILES, "header.converter": "JsonConverter"}, "the header converter (JsonConverter)"),
         ({**FILES, "store.kafka.keys": "true"}, "files of keys"),
         ({**FILES, "store.kafka.headers": "true"}, "files of headers"),
