@@ -283,10 +283,7 @@ def _repeated_forms(field: Any, value: FieldReader) -> list[_Form]:
         packed = part.of(starts, ends)
         size = _WORD_BYTES.get(wire_type)
         items, counts = packed.numbers(ends) if size is None else packed.words_up_to(ends, size)
-        values = read(items)
-        if not items.is_at_end():
-            raise NotPlainError
-        return Values(values, counts)
+        return Values(read(items), counts)
 
     forms = [_Form(tag, read_each)]
     return forms if wire_type == LENGTH else [_Form(_tag(field, LENGTH), read_packed), *forms]

@@ -210,7 +210,7 @@ def _varint(number: int) -> bytes:
     [
         [b"\x10\x02\x08\x01", b"\x08\x01\x10\x02"],  # in another order
         [b"\x18\x01\x18\x02\x10\x02\x08\x01"],
-        [b"\x1a\x02\x01\x02", b"\x18\x01\x18\x02", b""],  # packed, and not
+        [b"\x18\x01\x18\x02\x18\x03", b"\x1a\x02\x04\x05", b"", b"\x18\x06"],  # packed, and not
         [b"\x22\x01a\x2a\x01b\x22\x00"[:3], b"\x2a\x01b\x2a\x00"],
     ],
 )
@@ -275,6 +275,11 @@ def test_json_messages_have_no_columns() -> None:
     text = 'syntax = "proto3"; import "google/protobuf/struct.proto"; message M { google.protobuf.Value a = 1; }'
     message = message_at(open_schema(text, {}), [0])
     assert column_reader(message, schema_to_connect(message, ProtobufOptions()), ProtobufOptions()) is None
+
+
+def test_bytes_after_a_message_are_not_taken_for_its_fields() -> None:
+    message = message_type("S a = 1; int32 b = 2; message S { int32 a = 1; int32 b = 2; }")
+    assert check(message, [b"\x0a\x02\x08\x01\x10\x05", b"\x0a\x00\x10\x05"])
 
 
 def test_defaults_of_proto2_are_read() -> None:

@@ -142,6 +142,7 @@ def test_what_is_read_in_columns(indexes: bytes, data: bytes, in_columns: bool) 
 def test_types_of_one_schema_are_not_mixed_up() -> None:
     order, refund = message(1, ORDER, b"\x08\x05"), message(1, REFUND, b"\x08\x05")
     assert not check([order, refund])
+    assert not check([refund, message(1, b"\2\0", b"\x08\x05")])  # indexes of the same length
     reader = converter()
     for data in (order, refund, order):
         (piece,) = reader.to_columns("t", pa.array([data] * 2, pa.binary())) or [None]
