@@ -132,7 +132,7 @@ def all_rows(records: int) -> list[Row]:
     large = Load(10, 24, records // 8, record_bytes=2_000)
     avro, envelopes = Load(10, 24, records, is_avro=True), Load(10, 24, records // 2, has_schemas=True)
     registered, json = Load(10, 24, records, is_json_schema=True), {**JSON, **_GZIP}
-    protobuf = Load(10, 24, records, is_protobuf=True)
+    protobuf, maps = Load(10, 24, records, is_protobuf=True), replace(avro, has_maps=True)
     nulls, arrays = Load(10, 24, records, has_nulls=True), replace(avro, has_arrays=True)
     main = [
         Row("raw-gzip", "raw lines, gzip", hours, {**RAW, **_GZIP}),
@@ -146,6 +146,7 @@ def all_rows(records: int) -> list[Row]:
         Row("avro-parquet-3", "the same through three transformations", avro, {**AVRO, **THREE_STEPS}),
         Row("protobuf", "Protobuf to typed Parquet, zstd", protobuf, PROTOBUF),
         Row("avro-arrays", "Avro with an array in each record to typed Parquet, zstd", arrays, AVRO),
+        Row("avro-maps", "Avro with a map in each record to typed Parquet, zstd", maps, AVRO),
         Row("parquet-3", "typed Parquet through three transformations", hours, {**PARQUET, **THREE_STEPS}),
         Row("iceberg", "typed columns into an Iceberg table in S3, zstd", hours, lakes.CONFIG, store=lakes.STORE),
         Row("iceberg-hourly", "the same in 24 hourly partitions", hours, lakes.BY_HOUR, store=lakes.STORE),
@@ -163,7 +164,16 @@ def all_rows(records: int) -> list[Row]:
         )
         for row in main
         if row.name
-        in ("json-hourly", "parquet", "envelope-parquet", "json-schema", "json-nulls", "avro-arrays", "protobuf")
+        in (
+            "json-hourly",
+            "parquet",
+            "envelope-parquet",
+            "json-schema",
+            "json-nulls",
+            "avro-arrays",
+            "avro-maps",
+            "protobuf",
+        )
     ]
     main += [
         Row(f"{row.name}-2k", f"{row.about}, records of 2,000 bytes", large, row.config)

@@ -49,6 +49,7 @@ google.protobuf.Timestamp at = 5; optional string session = 6; bool paid = 7; op
 """The records of `AVRO_SCHEMA`."""
 
 _TAGS = ',{"name":"tags","type":{"type":"array","items":"string"}}]}'
+_LABELS = ',{"name":"labels","type":{"type":"map","values":"string"}}]}'
 _PARSED_AVRO_SCHEMA = fastavro.parse_schema(json.loads(AVRO_SCHEMA.replace(',"logicalType":"timestamp-millis"', "")))
 _EVENTS = ("view", "click", "search", "purchase", "logout")
 _TEXT = "the quick brown fox jumps over a lazy dog while seven wizards box under bright summer skies"
@@ -67,6 +68,7 @@ class Load:
         is_json_schema: JSON with a schema id of a registry in front.
         is_protobuf: Protobuf with a schema id of a registry in front.
         has_arrays: whether Avro records have one field more, an array of up to three texts.
+        has_maps: whether Avro records have one field more, a map of up to three texts.
         late_percent: when above 0, timestamps go forward through the hours instead, but for this share of the
             records, which are of any earlier instant.
         has_headers: whether each record has two headers of the same name.
@@ -84,6 +86,7 @@ class Load:
     late_percent: int = 0
     has_headers: bool = False
     has_arrays: bool = False
+    has_maps: bool = False
     has_nulls: bool = False
     has_schemas: bool = False
     record_bytes: int = RECORD_BYTES
@@ -97,7 +100,7 @@ class Load:
     def topic(self) -> str:
         """Name of the topic."""
         kind = ("-avro" if self.is_avro else "") + (f"-late{self.late_percent}" if self.late_percent else "")
-        kind += "-arrays" if self.has_arrays else ""
+        kind += ("-arrays" if self.has_arrays else "") + ("-maps" if self.has_maps else "")
         kind += "-nulls" if self.has_nulls else ""
         kind += "-json-schema" if self.is_json_schema else ""
         kind += "-protobuf" if self.is_protobuf else ""
@@ -120,6 +123,7 @@ class Load:
                 value = protobuf(_event(n, stamp, bits, note))
             elif self.is_avro:
                 value = prefix + _avro(n, stamp, bits, note) + (_tags(n) if self.has_arrays else b"")
+                value += _labels(n) if self.has_maps else b""
             else:
                 value = before + (_json_head(n, stamp, bits) + note)[: self.record_bytes - 2].encode() + b'"}' + after
             yield n % self.partitions, value, stamp
@@ -186,9 +190,17 @@ def _tags(n: int) -> bytes:
     return bytes([2 * count]) + b"\x08blue" * count + b"\0" if count else b"\0"
 
 
+def _labels(n: int) -> bytes:
+    """A map of `n % 4` texts, as one block and its end."""
+    count = n % 4
+    entries = b"".join(b"\x04k%d\x08blue" % key for key in range(count))
+    return bytes([2 * count]) + entries + b"\0" if count else b"\0"
+
+
 def register(registry: str, load: Load) -> int:
     """Give the registry the schema of a load; returns its id."""
-    avro = AVRO_SCHEMA.removesuffix("]}") + _TAGS if load.has_arrays else AVRO_SCHEMA
+    more = _TAGS if load.has_arrays else _LABELS if load.has_maps else ""
+    avro = AVRO_SCHEMA.removesuffix("]}") + more if more else AVRO_SCHEMA
     asked = {"schema": avro}
     if load.is_json_schema:
         asked = {"schema": JSON_SCHEMA, "schemaType": "JSON"}

@@ -11,9 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from airflow_connect.api.schema import Schema
+from airflow_connect.converters.map_columns import map_column
 from airflow_connect.converters.scan import NotPlainError
-
-_MapArray: Any = pa.MapArray  # pyarrow-stubs do not know these arguments.
 
 
 class Values(NamedTuple):
@@ -118,7 +117,7 @@ def list_column(lists: Lists, schema: Schema) -> Any:
     return pa.ListArray.from_arrays(lists.offsets, lists.items, type=kind)
 
 
-def map_column(lists: Lists, schema: Schema, *, is_unsigned: bool) -> Any:
+def sorted_map_column(lists: Lists, schema: Schema, *, is_unsigned: bool) -> Any:
     """A column of maps, each sorted by its keys.
 
     Args:
@@ -129,7 +128,6 @@ def map_column(lists: Lists, schema: Schema, *, is_unsigned: bool) -> Any:
     Raises:
         NotPlainError: a message has a key twice, or a number as a key that is negative in Java.
     """
-    assert schema.value_schema is not None
     owners = np.repeat(np.arange(len(lists.counts)), lists.counts)
     keys, values = lists.items.flatten()
     if is_unsigned and len(keys) and np.min(keys.to_numpy()) < 0:
@@ -142,11 +140,7 @@ def map_column(lists: Lists, schema: Schema, *, is_unsigned: bool) -> Any:
         same: Any = pc.equal(keys[1:], keys[:-1])
         if (same.to_numpy(zero_copy_only=False) & (owners[1:] == owners[:-1])).any():
             raise NotPlainError
-    kind: Any = pa.map_(
-        pa.field("key", keys.type, nullable=False),
-        pa.field("value", values.type, nullable=schema.value_schema.optional),
-    )
-    return _MapArray.from_arrays(lists.offsets, keys, values, kind)
+    return map_column(lists.offsets, keys, values, schema)
 
 
 def union_column(columns: Sequence[Any], schema: Schema) -> Any:

@@ -22,9 +22,9 @@ from airflow_connect.converters.protobuf.column_merging import (
     Piece,
     Values,
     list_column,
-    map_column,
     merged,
     merged_lists,
+    sorted_map_column,
     union_column,
 )
 from airflow_connect.converters.protobuf.column_values import (
@@ -204,7 +204,9 @@ class _Readers:
             field.name,
             field.number,
             _repeated_forms(field, FieldReader(LENGTH, entries)),
-            lambda pieces, count: map_column(merged_lists(pieces, count, empty), schema, is_unsigned=is_unsigned),
+            lambda pieces, count: sorted_map_column(
+                merged_lists(pieces, count, empty), schema, is_unsigned=is_unsigned
+            ),
         )
 
     def _value(self, field: Any, schema: Schema, level: int) -> FieldReader:

@@ -261,7 +261,9 @@ def test_avro_of_two_schemas_goes_in_columns_through_transformations(file_format
     config = {**avro_messages.CONVERTER, **FORMATS[file_format], **THREE_STEPS, **HOURLY, "flush.size": "900"}
     value = {"name": "n", "at": NOW_MS, "day": 1, "ratio": 0.5, "small": 1, "price": None, "kind": "a", "inner": None}
     messages = [
-        avro_messages.message(1 if n < 1500 else 2, {**value, "id": n, "ok": n % 2 == 0, "note": "x"})
+        avro_messages.message(
+            1 if n < 1500 else 2, {**value, "id": n, "ok": n % 2 == 0, "note": "x", "sizes": {"a": n, "b": None}}
+        )
         for n in range(3000)
     ]
     records = [[KafkaRecord("t", 0, n, b"k", data, NOW_MS + n * 10_000) for n, data in enumerate(messages)]]
@@ -276,8 +278,9 @@ def test_avro_of_two_schemas_goes_in_columns_through_transformations(file_format
 def test_protobuf_goes_in_columns_through_transformations(file_format: str) -> None:
     config = {**protobuf_messages.CONVERTER, **FORMATS[file_format], **THREE_STEPS, **HOURLY, "flush.size": "900"}
     value = {"name": "n", "at": {"seconds": NOW_MS // 1000}, "ratio": 0.5, "tags": ["a", "b"], "inner": {"n": 1}}
+    value["sizes"] = {"x": 1, "a": 2}
     messages = [
-        protobuf_messages.message(1, {**value, "id": n, "ok": n % 2 == 0, **({"text": "t"} if n % 3 else {})})
+        protobuf_messages.message(2, {**value, "id": n, "ok": n % 2 == 0, **({"text": "t"} if n % 3 else {})})
         for n in range(3000)
     ]
     records = [[KafkaRecord("t", 0, n, b"k", data, NOW_MS + n * 10_000) for n, data in enumerate(messages)]]
