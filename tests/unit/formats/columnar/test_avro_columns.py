@@ -133,3 +133,12 @@ def test_decimal_with_more_digits_than_its_precision_is_left_to_the_reference() 
     fits, longer = [b"\x01\x86\x9f", b"\xfe\x79\x61"], b"\x01\x86\xa0"  # 999.99, -999.99, 1000.00
     assert write(pa.StructArray.from_arrays([pa.array(fits)], ["price"])) is not None
     assert write(pa.StructArray.from_arrays([pa.array([*fits, longer])], ["price"])) is None
+
+
+def test_null_that_a_map_must_not_have_is_left_to_the_reference() -> None:
+    schema = s.struct(("m", s.map_of(s.STRING, s.INT32)))
+    write = record_writer(FORMAT, schema)
+    assert write is not None
+    kind = pa.struct([("m", pa.map_(pa.string(), pa.int32()))])
+    assert write(pa.array([{"m": [("a", 1)]}, {"m": []}], kind)) is not None
+    assert write(pa.array([{"m": [("a", 1)]}, {"m": [("b", None)]}], kind)) is None
