@@ -24,7 +24,7 @@ def run_reader(schema: Schema, unread: Unread) -> RunReader | None:
         schema: as JsonSchemaConverter reads it from the registered document.
         unread: gets the members that the schema does not have, for each message.
     """
-    reader = None if _has_union(schema) else payload_columns(schema, unread)
+    reader = None if _has_union(schema) else payload_columns(schema, unread, fills_defaults=True)
     if reader is None:
         return None
 
