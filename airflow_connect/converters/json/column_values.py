@@ -52,7 +52,7 @@ def has_defaults(schema: Schema) -> bool:
 
 def _has_plain_default(schema: Schema) -> bool:
     """Whether the default is a value that Arrow's JSON reader could have read."""
-    return schema.name != DECIMAL and _DEFAULTS.get(schema.type) is type(schema.default)
+    return _DEFAULTS.get(schema.type) is type(schema.default)
 
 
 def with_defaults(column: Any, schema: Schema) -> Any:
