@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from unittest.mock import patch
@@ -361,3 +361,21 @@ def test_configuration_of_which_nothing_is_vectorizable_is_tried_less_and_less()
         outcome, in_columns = copy(config, records, columnar=True)
     assert in_columns == 0 and outcome.reports[0].written == 200
     assert 5 < tried.call_count < 20
+
+
+@pytest.mark.parametrize(("odd", "expected"), [(3, range(4, 200)), (1, [1200])])
+def test_batches_of_which_less_than_half_goes_in_columns_are_tried_less_and_less(
+    odd: int, expected: Sequence[int]
+) -> None:
+    """Of each batch, `odd` quarters have a message that is not vectorizable."""
+    batch = [b'{"id":"x"}' if n < 4 * odd and n % 4 == 0 else b'{"id":1,"ok":true}' for n in range(16)]
+    records = [[KafkaRecord("t", 0, 16 * n + i, None, batch[i], NOW_MS) for i in range(16)] for n in range(100)]
+    config = {**WITH_SCHEMA, **FORMATS["json"], "flush.size": "1000", "errors.tolerance": "all"}
+    with (
+        patch("airflow_connect.runtime.executor.sink.coalescing.PARTITION_RECORDS", 1),
+        patch.object(sink_loop, "SMALLEST_COLUMN_BATCH", 4),
+    ):
+        reference, _ = copy(config, records, columnar=False)
+        columnar, in_columns = copy(config, records, columnar=True)
+    assert (columnar.error, columnar) == (reference.error, reference)
+    assert in_columns in expected
