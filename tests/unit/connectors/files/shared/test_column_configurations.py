@@ -151,7 +151,7 @@ VALUES: dict[str, tuple[dict[str, str], st.SearchStrategy[Any]]] = {
     "protobuf": (protobuf_messages.CONVERTER, protobuf_messages.FIRST),
     "protobuf-evolving": (protobuf_messages.CONVERTER, protobuf_messages.FIRST | protobuf_messages.SECOND),
 }
-_REGISTERED: dict[str, tuple[st.SearchStrategy[Any], Callable[[], AbstractContextManager[None]]]] = {
+REGISTERED: dict[str, tuple[st.SearchStrategy[Any], Callable[[], AbstractContextManager[None]]]] = {
     "avro": (avro_messages.BROKEN, avro_messages.known_schemas),
     "protobuf": (protobuf_messages.BROKEN, protobuf_messages.known_schemas),
 }
@@ -200,7 +200,7 @@ def test_any_configuration_stages_the_same_files_on_both_paths(
     if kind.endswith("-evolving"):
         layout["schema.compatibility"] = data.draw(st.sampled_from(["NONE", "BACKWARD", "FORWARD", "FULL"]))
     config = _prepared({**converter, **FORMATS[file_format], **layout, **data.draw(chains())})
-    broken, registry = _REGISTERED.get(kind.removesuffix("-evolving"), (_NOT_JSON, nullcontext))
+    broken, registry = REGISTERED.get(kind.removesuffix("-evolving"), (_NOT_JSON, nullcontext))
     records = data.draw(batches(values, broken, data.draw(st.sampled_from([5, 30, 10**6]))))
     flush_on_end = data.draw(st.booleans())
     smallest = data.draw(st.sampled_from([1, 4]))
