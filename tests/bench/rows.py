@@ -56,6 +56,7 @@ AVRO = {
     "parquet.codec": "zstd",
     "s3.compression.type": "none",
 }
+PROTOBUF = {**AVRO, "value.converter": f"{_CONFLUENT}.protobuf.ProtobufConverter"}
 JSON_SCHEMA = {**AVRO, "value.converter": f"{_CONFLUENT}.json.JsonSchemaConverter"}
 _AVRO = f"{_CONFLUENT}.s3.format.avro.AvroFormat"
 RECORDS = {"format.class": f"{_CONFLUENT}.s3.format.parquet.ParquetFormat", "store.kafka.records": "true"}
@@ -97,6 +98,7 @@ _KEYS = {
 }
 _AGAINST_RECORDS = (
     "json-hourly", "parquet", "envelope-parquet", "json-schema", "json-nulls", "json-keys", "avro-arrays",
+    "avro-maps", "protobuf",
 )  # fmt: skip
 _ONE_FILE = {"flush.size": "10000000"}  # per partition and directory
 
@@ -128,7 +130,9 @@ class Row:
     @property
     def needs_registry(self) -> bool:
         """Whether the run needs a Schema Registry."""
-        return self.config.get("value.converter") in (AVRO_VALUES["value.converter"], JSON_SCHEMA["value.converter"])
+        return self.config.get("value.converter") in {
+            c["value.converter"] for c in (AVRO_VALUES, JSON_SCHEMA, PROTOBUF)
+        }
 
 
 def all_rows(records: int) -> list[Row]:
@@ -137,6 +141,7 @@ def all_rows(records: int) -> list[Row]:
     large = Load(10, 24, records // 8, record_bytes=2_000)
     avro, envelopes = Load(10, 24, records, is_avro=True), Load(10, 24, records // 2, has_schemas=True)
     registered, json = Load(10, 24, records, is_json_schema=True), {**JSON, **_GZIP}
+    protobuf, maps = Load(10, 24, records, is_protobuf=True), replace(avro, has_maps=True)
     nulls, arrays = Load(10, 24, records, has_nulls=True), replace(avro, has_arrays=True)
     main = [
         Row("raw-gzip", "raw lines, gzip", hours, {**RAW, **_GZIP}),
@@ -149,7 +154,9 @@ def all_rows(records: int) -> list[Row]:
         Row("json-schema", "JSON with a registry to typed Parquet, zstd", registered, JSON_SCHEMA),
         Row("avro-parquet", "Avro with a registry to typed Parquet, zstd", avro, AVRO),
         Row("avro-parquet-3", "the same through three transformations", avro, {**AVRO, **THREE_STEPS}),
+        Row("protobuf", "Protobuf to typed Parquet, zstd", protobuf, PROTOBUF),
         Row("avro-arrays", "Avro with an array in each record to typed Parquet, zstd", arrays, AVRO),
+        Row("avro-maps", "Avro with a map in each record to typed Parquet, zstd", maps, AVRO),
         Row("parquet-3", "typed Parquet through three transformations", hours, {**PARQUET, **THREE_STEPS}),
         Row("iceberg", "typed columns into an Iceberg table in S3, zstd", hours, lakes.CONFIG, store=lakes.STORE),
         Row("iceberg-hourly", "the same in 24 hourly partitions", hours, lakes.BY_HOUR, store=lakes.STORE),

@@ -1,4 +1,4 @@
-"""Topics with a known load, spread over partitions and hours: JSON of 7 fields and 200 bytes, or Avro of 8 fields."""
+"""Topics with a known load, spread over partitions and hours: JSON of 7 fields and 200 bytes, Avro or Protobuf of 8."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 from urllib.request import Request, urlopen
 
 import fastavro
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from google.protobuf.message_factory import GetMessageClass
+
+from airflow_connect.converters.protobuf.files import message_at, open_schema
 
 RECORD_BYTES = 200
 HOUR_MS = 3_600_000
@@ -39,7 +43,13 @@ JSON_SCHEMA = """{"type":"object","title":"Event","required":["id","user","at"],
 "session":{"oneOf":[{"type":"null"},{"type":"string"}]},"note":{"oneOf":[{"type":"null"},{"type":"string"}]}}}"""
 """The same records for the registry, with the fields of `SCHEMA`."""
 
+PROTOBUF_SCHEMA = """syntax = "proto3"; package bench; import "google/protobuf/timestamp.proto";
+message Event { int64 id = 1; string user = 2; optional string event = 3; optional double amount = 4;
+google.protobuf.Timestamp at = 5; optional string session = 6; bool paid = 7; optional string note = 8; }"""
+"""The records of `AVRO_SCHEMA`."""
+
 _TAGS = ',{"name":"tags","type":{"type":"array","items":"string"}}]}'
+_LABELS = ',{"name":"labels","type":{"type":"map","values":"string"}}]}'
 _PARSED_AVRO_SCHEMA = fastavro.parse_schema(json.loads(AVRO_SCHEMA.replace(',"logicalType":"timestamp-millis"', "")))
 _EVENTS = ("view", "click", "search", "purchase", "logout")
 _TEXT = "the quick brown fox jumps over a lazy dog while seven wizards box under bright summer skies"
@@ -56,7 +66,9 @@ class Load:
         records: in the whole topic; their ids are 0 to `records - 1`.
         is_avro: Avro with a schema id of a registry in front, instead of JSON.
         is_json_schema: JSON with a schema id of a registry in front.
+        is_protobuf: Protobuf with a schema id of a registry in front.
         has_arrays: whether Avro records have one field more, an array of up to three texts.
+        has_maps: whether Avro records have one field more, a map of up to three texts.
         late_percent: when above 0, timestamps go forward through the hours instead, but for this share of the
             records, which are of any earlier instant.
         has_headers: whether each record has two headers of the same name.
@@ -71,10 +83,12 @@ class Load:
     records: int
     is_avro: bool = False
     is_json_schema: bool = False
+    is_protobuf: bool = False
     late_percent: int = 0
     has_headers: bool = False
     has_arrays: bool = False
     has_keys: bool = False
+    has_maps: bool = False
     has_nulls: bool = False
     has_schemas: bool = False
     record_bytes: int = RECORD_BYTES
@@ -82,15 +96,16 @@ class Load:
     @property
     def needs_registry(self) -> bool:
         """Whether each record has a schema id of a registry."""
-        return self.is_avro or self.is_json_schema
+        return self.is_avro or self.is_json_schema or self.is_protobuf
 
     @property
     def topic(self) -> str:
         """Name of the topic."""
         kind = ("-avro" if self.is_avro else "") + (f"-late{self.late_percent}" if self.late_percent else "")
-        kind += "-arrays" if self.has_arrays else ""
+        kind += ("-arrays" if self.has_arrays else "") + ("-maps" if self.has_maps else "")
         kind += ("-nulls" if self.has_nulls else "") + ("-keys" if self.has_keys else "")
         kind += "-json-schema" if self.is_json_schema else ""
+        kind += "-protobuf" if self.is_protobuf else ""
         kind += ("-headers" if self.has_headers else "") + ("-schemas" if self.has_schemas else "")
         kind += "" if self.record_bytes == RECORD_BYTES else f"-{self.record_bytes}b"
         return f"load-{self.partitions}p-{self.directories}d-{self.records}{kind}"
@@ -104,9 +119,13 @@ class Load:
         prefix = b"\0" + schema_id.to_bytes(4, "big")
         before, after = (b'{"schema":%b,"payload":' % SCHEMA.encode(), b"}") if self.has_schemas else (b"", b"")
         before = prefix if self.is_json_schema else before
+        protobuf = _protobuf_writer(prefix) if self.is_protobuf else None
         for n, stamp, bits, note in self._drawn():
-            if self.is_avro:
+            if protobuf is not None:
+                value = protobuf(_event(n, stamp, bits, note))
+            elif self.is_avro:
                 value = prefix + _avro(n, stamp, bits, note) + (_tags(n) if self.has_arrays else b"")
+                value += _labels(n) if self.has_maps else b""
             else:
                 value = before + (_json_head(n, stamp, bits) + note)[: self.record_bytes - 2].encode() + b'"}' + after
             yield n % self.partitions, value, stamp
@@ -137,9 +156,8 @@ def _json_head(n: int, stamp: int, bits: int) -> str:
     )
 
 
-def _avro(n: int, stamp: int, bits: int, note: str) -> bytes:
-    made = io.BytesIO()
-    record = {
+def _event(n: int, stamp: int, bits: int, note: str) -> dict[str, Any]:
+    return {
         "id": n,
         "user": f"user-{bits % 100_000:05d}",
         "event": _EVENTS[(bits >> 20) % 5],
@@ -149,8 +167,23 @@ def _avro(n: int, stamp: int, bits: int, note: str) -> bytes:
         "paid": bool(bits & 1),
         "note": note[:60],
     }
-    fastavro.schemaless_writer(made, _PARSED_AVRO_SCHEMA, record)
+
+
+def _avro(n: int, stamp: int, bits: int, note: str) -> bytes:
+    made = io.BytesIO()
+    fastavro.schemaless_writer(made, _PARSED_AVRO_SCHEMA, _event(n, stamp, bits, note))
     return made.getvalue()
+
+
+def _protobuf_writer(prefix: bytes) -> Callable[[dict[str, Any]], bytes]:
+    kind, start = GetMessageClass(message_at(open_schema(PROTOBUF_SCHEMA, {}), [0])), prefix + b"\0"
+
+    def write(event: dict[str, Any]) -> bytes:
+        seconds, ms = divmod(event["at"], 1000)
+        made = kind(**{**event, "at": {"seconds": seconds, "nanos": ms * 1_000_000}})
+        return start + bytes(made.SerializeToString())
+
+    return write
 
 
 def _tags(n: int) -> bytes:
@@ -159,10 +192,22 @@ def _tags(n: int) -> bytes:
     return bytes([2 * count]) + b"\x08blue" * count + b"\0" if count else b"\0"
 
 
+def _labels(n: int) -> bytes:
+    """A map of `n % 4` texts, as one block and its end."""
+    count = n % 4
+    entries = b"".join(b"\x04k%d\x08blue" % key for key in range(count))
+    return bytes([2 * count]) + entries + b"\0" if count else b"\0"
+
+
 def register(registry: str, load: Load) -> int:
     """Give the registry the schema of a load; returns its id."""
-    avro = AVRO_SCHEMA.removesuffix("]}") + _TAGS if load.has_arrays else AVRO_SCHEMA
-    asked = {"schema": JSON_SCHEMA, "schemaType": "JSON"} if load.is_json_schema else {"schema": avro}
+    more = _TAGS if load.has_arrays else _LABELS if load.has_maps else ""
+    avro = AVRO_SCHEMA.removesuffix("]}") + more if more else AVRO_SCHEMA
+    asked = {"schema": avro}
+    if load.is_json_schema:
+        asked = {"schema": JSON_SCHEMA, "schemaType": "JSON"}
+    elif load.is_protobuf:
+        asked = {"schema": PROTOBUF_SCHEMA, "schemaType": "PROTOBUF"}
     url, headers = f"{registry}/subjects/{load.topic}-value/versions", {"Content-Type": "application/json"}
     with urlopen(Request(url, json.dumps(asked).encode(), headers), timeout=30) as answer:
         return int(json.load(answer)["id"])

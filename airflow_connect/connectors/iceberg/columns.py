@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from airflow_connect.connectors.iceberg.field_names import FieldNames, twin_fields
 from airflow_connect.connectors.iceberg.texts import text_writer, texts
 from airflow_connect.connectors.iceberg.types import field_id_of
+from airflow_connect.converters.map_columns import entries_of
 from airflow_connect.converters.time_of_day import LAST_MS, is_beyond
 from airflow_connect.errors import DataError
 
@@ -195,7 +196,7 @@ def _nulls(length: int, kind: Any) -> Any:
 
 
 def _map(array: Any, target: Any, key: Convert, item: Convert) -> Any:
-    offsets, keys, items = _entries(array)
+    offsets, keys, items = entries_of(array)
     mask = array.is_null() if array.null_count else None
     return _MapArray.from_arrays(offsets, key(keys), item(items), target, mask=mask)
 
@@ -214,13 +215,6 @@ def _present(convert: Convert, field: Any, path: str) -> Convert:
 
 def _null(path: str) -> pa.ArrowInvalid:
     return pa.ArrowInvalid(f"the column {path} is required, but a value is null")
-
-
-def _entries(array: Any) -> tuple[Any, Any, Any]:
-    """Offsets from 0, keys and values of maps; null maps have none."""
-    packed = array.take(pa.array(np.arange(len(array))))  # Without entries that belong to none of them.
-    start, stop = packed.offsets[0].as_py(), packed.offsets[-1].as_py()
-    return pc.subtract(packed.offsets, start), packed.keys[start:stop], packed.items[start:stop]
 
 
 def _list(array: Any, target: Any, element: Convert) -> Any:

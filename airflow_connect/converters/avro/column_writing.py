@@ -21,8 +21,8 @@ from airflow_connect.converters.avro.mapping import decimal_digits
 from airflow_connect.converters.avro.named_types import AvroNode, NamedTypes
 from airflow_connect.converters.avro.names import FIXED_SIZE_PARAMETER, is_union
 from airflow_connect.converters.avro.parsing import AvroType, is_null, optional_member
-from airflow_connect.converters.avro.varints import NotPlainError
 from airflow_connect.converters.decimal_columns import LONGEST_DECIMAL_BYTES, has_longer, is_shortest
+from airflow_connect.converters.scan import NotPlainError
 from airflow_connect.converters.time_of_day import LAST_MS, is_beyond
 
 ColumnWriter = Callable[[Any], Any]

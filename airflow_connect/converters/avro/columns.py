@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from airflow_connect.api.schema import DECIMAL, TIME, Schema, Type
 from airflow_connect.converters.avro.named_types import AvroNode, NamedTypes
 from airflow_connect.converters.avro.parsing import AvroType, is_null, optional_member
-from airflow_connect.converters.avro.varints import NotPlainError, Scan
 from airflow_connect.converters.java_text import MS_PER_DAY
+from airflow_connect.converters.map_columns import has_key_twice, map_column
+from airflow_connect.converters.scan import NotPlainError, Scan, slices, texts
 from airflow_connect.converters.time_of_day import is_beyond
 
 Reader = Callable[[Scan], Any]
@@ -32,13 +33,14 @@ It raises NotPlainError if one of the values is not vectorizable.
 
 _MOST_ITEMS = 1000
 """Of one array: items are read one after the other, for all values at once."""
+_KEYS = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.BOOLEAN, Type.STRING, Type.BYTES)
 _INTEGERS = {Type.INT8: np.int8, Type.INT16: np.int16, Type.INT32: np.int32}
 
 
 def column_reader(avro_type: AvroType, named: Iterable[AvroType], schema: Schema) -> Reader | None:
     """A reader for values of an Avro schema, or None if parts of it can only be read value by value.
 
-    Those are maps, unions of several types, and records without fields.
+    Those are maps whose keys are nullable, decimals or fractions, unions of several types, and records without fields.
 
     Args:
         avro_type: as JSON.
@@ -80,6 +82,9 @@ class _Readers:
             return self._record(node, schema)
         if kind == "array":
             return self._array(node, schema)
+        if kind == "map" and schema.value_schema is not None:
+            value = self.of(node.attributes["values"], node.namespace, schema.value_schema)
+            return _map([("key", lambda scan: texts(scan, *scan.lengths())), ("value", value)], schema)
         if schema.name == TIME:
             return _times
         if kind == "int":
@@ -95,17 +100,30 @@ class _Readers:
             "float": lambda scan: pa.array(scan.words(4).astype(np.uint32).view(np.float32)),
             "double": lambda scan: pa.array(scan.words(8).view(np.float64)),
             "boolean": _booleans,
-            "string": _strings,
+            "string": lambda scan: texts(scan, *scan.lengths()),
         }
         if kind not in simple:
             raise NotPlainError
         return simple[kind]
 
     def _array(self, node: AvroNode, schema: Schema) -> Reader:
-        if schema.type is not Type.ARRAY or schema.value_schema is None:  # A map may be an array of its entries.
+        if schema.type is Type.MAP:
+            return self._entries(self._types.node(node.attributes["items"], node.namespace), schema)
+        if schema.type is not Type.ARRAY or schema.value_schema is None:
             raise NotPlainError
         item = self.of(node.attributes["items"], node.namespace, schema.value_schema)
         return _array(item, is_optional=schema.value_schema.optional)
+
+    def _entries(self, entry: AvroNode, schema: Schema) -> Reader:
+        """A map whose keys are not texts is an array of its entries."""
+        parts = {"key": schema.key_schema, "value": schema.value_schema}
+        readers = []
+        for field in entry.attributes["fields"]:
+            part = parts[field["name"]]
+            if part is None or (part is schema.key_schema and not _is_plain_key(part)):
+                raise NotPlainError
+            readers.append((field["name"], self.of(field["type"], entry.namespace, part)))
+        return _map(readers, schema)
 
     def _record(self, node: AvroNode, schema: Schema) -> Reader:
         fields = node.attributes["fields"]
@@ -150,33 +168,71 @@ def _optional(of_present: Reader, null_branch: int) -> Reader:
 
 
 def _array(of_item: Reader, *, is_optional: bool) -> Reader:
-    """Arrays in one block, as every usual writer writes them: the first items of all values, then the second ones."""
-
     def read(scan: Scan) -> Any:
-        counts = scan.longs()
-        most = int(np.max(counts, initial=0))
-        if np.min(counts, initial=0) < 0 or most > _MOST_ITEMS:
-            raise NotPlainError
-        ends = np.cumsum(counts)
-        parts, places = [of_item(scan.part(np.zeros(0, np.intp)))], [np.zeros(0, np.int64)]
-        for number in range(most):
-            (rows,) = np.nonzero(counts > number)
-            part = scan.part(rows)
-            parts.append(of_item(part))
-            scan.take_back(rows, part)
-            places.append(ends[rows] - counts[rows] + number)
-        (rows,) = np.nonzero(counts)
-        part = scan.part(rows)
-        if part.longs().any():  # Another block.
-            raise NotPlainError
-        scan.take_back(rows, part)
-        order: Any = np.argsort(np.concatenate(places))
-        items: Any = pa.concat_arrays(parts).take(pa.array(order))
+        items, ends = _items(scan, of_item)
         kind: Any = pa.list_(pa.field("element", items.type, nullable=is_optional))
-        offsets: Any = pa.array(np.concatenate(([0], ends)).astype(np.int32))
-        return pa.ListArray.from_arrays(offsets, items, type=kind)
+        return pa.ListArray.from_arrays(_offsets(ends), items, type=kind)
 
     return read
+
+
+def _map(parts: Sequence[tuple[str, Reader]], schema: Schema) -> Reader:
+    """Maps are written as arrays of their entries are. A key that comes twice is left to the reference.
+
+    Args:
+        parts: `key` and `value`, in the order in which an entry has them.
+        schema: of the maps.
+    """
+    names = [name for name, _ in parts]
+
+    def read_entry(scan: Scan) -> Any:
+        return pa.StructArray.from_arrays([read_part(scan) for _, read_part in parts], names)
+
+    def read(scan: Scan) -> Any:
+        entries, ends = _items(scan, read_entry)
+        columns = dict(zip(names, entries.flatten(), strict=True))
+        if has_key_twice(np.diff(ends, prepend=0), columns["key"]):
+            raise NotPlainError
+        return map_column(_offsets(ends), columns["key"], columns["value"], schema)
+
+    return read
+
+
+def _is_plain_key(schema: Schema) -> bool:
+    """Whether two values are equal if and only if Arrow's are."""
+    return schema.type in _KEYS and schema.name != DECIMAL and not schema.optional
+
+
+def _offsets(ends: NDArray[np.int64]) -> Any:
+    return pa.array(np.concatenate(([0], ends)).astype(np.int32))
+
+
+def _items(scan: Scan, of_item: Reader) -> tuple[Any, NDArray[np.int64]]:
+    """Items of arrays, or entries of maps, one value after the other, and where those of each value end.
+
+    They must be in one block, as every usual writer writes them: the first items of all values are read, then the
+    second ones.
+    """
+    counts = scan.longs()
+    most = int(np.max(counts, initial=0))
+    if np.min(counts, initial=0) < 0 or most > _MOST_ITEMS:
+        raise NotPlainError
+    ends = np.cumsum(counts)
+    parts, places = [of_item(scan.part(np.zeros(0, np.intp)))], [np.zeros(0, np.int64)]
+    for number in range(most):
+        (rows,) = np.nonzero(counts > number)
+        part = scan.part(rows)
+        parts.append(of_item(part))
+        scan.take_back(rows, part)
+        places.append(ends[rows] - counts[rows] + number)
+    (rows,) = np.nonzero(counts)
+    part = scan.part(rows)
+    if part.longs().any():  # Another block.
+        raise NotPlainError
+    scan.take_back(rows, part)
+    order: Any = np.argsort(np.concatenate(places))
+    items: Any = pa.concat_arrays(parts).take(pa.array(order))
+    return items, ends
 
 
 def _integers(kind: Any) -> Reader:
@@ -217,13 +273,6 @@ def _enum(symbols: Sequence[str]) -> Reader:
     return read
 
 
-def _strings(scan: Scan) -> Any:
-    try:
-        return _slices(scan, *scan.lengths()).cast(pa.string())
-    except pa.ArrowInvalid:
-        raise NotPlainError from None  # not UTF-8
-
-
 def _bytes_of(bounds: Callable[[Scan], tuple[NDArray[np.int64], NDArray[np.int64]]], schema: Schema) -> Reader:
     is_decimal = schema.name == DECIMAL
 
@@ -231,20 +280,6 @@ def _bytes_of(bounds: Callable[[Scan], tuple[NDArray[np.int64], NDArray[np.int64
         starts, ends = bounds(scan)
         if is_decimal and (starts == ends).any():
             raise NotPlainError
-        return _slices(scan, starts, ends)
+        return slices(scan, starts, ends)
 
     return read
-
-
-def _slices(scan: Scan, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Any:
-    """The bytes `[start, end)` of each value; values are adjacent."""
-    count = len(starts)
-    if not count:
-        return pa.array([], pa.binary())
-    offsets = np.empty(2 * count, np.int32)
-    offsets[0::2] = starts
-    offsets[1::2] = ends
-    memory: Any = offsets
-    between = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(memory), scan.buffer])
-    evens: Any = np.arange(0, 2 * count, 2, dtype=np.int32)
-    return between.take(pa.array(evens))

@@ -17,6 +17,12 @@ from airflow_connect.converters.json.base64_columns import bytes_column
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import integer_parameter
 
+_DEFAULTS: dict[Type, type] = {
+    **dict.fromkeys((Type.INT8, Type.INT16, Type.INT32, Type.INT64), int),
+    Type.FLOAT64: float,
+    Type.BOOLEAN: bool,
+    Type.STRING: str,
+}
 _HALF, _LOST_BITS = 0x10000000, 0x1FFFFFFF
 """A double with these of its last bits lies halfway between two 32 bit floats: its own digits decide."""
 
@@ -36,6 +42,34 @@ def is_changed(schema: Schema) -> bool:
     """Whether a part of the schema has another type in JSON than in columns."""
     inner = (*(field.schema for field in schema.fields), *([schema.value_schema] if schema.value_schema else ()))
     return schema.type in (Type.BYTES, Type.FLOAT32) or any(map(is_changed, inner))
+
+
+def has_defaults(schema: Schema) -> bool:
+    """Whether a part of the schema has a default with which `with_defaults` can replace nulls."""
+    inner = (*(field.schema for field in schema.fields), *([schema.value_schema] if schema.value_schema else ()))
+    return _has_plain_default(schema) or any(map(has_defaults, inner))
+
+
+def _has_plain_default(schema: Schema) -> bool:
+    """Whether the default is a value that Arrow's JSON reader could have read."""
+    return _DEFAULTS.get(schema.type) is type(schema.default)
+
+
+def with_defaults(column: Any, schema: Schema) -> Any:
+    """A column as Arrow reads it from JSON, with the default of its schema in place of null or of nothing.
+
+    Nulls whose schema has another default, or none, stay.
+    """
+    if not has_defaults(schema):
+        return column
+    nulls = column.is_null() if column.null_count else None
+    if schema.type is Type.STRUCT:
+        parts = [with_defaults(column.field(n), field.schema) for n, field in enumerate(schema.fields)]
+        return pa.StructArray.from_arrays(parts, fields=list(column.type), mask=nulls)
+    if schema.type is Type.ARRAY and schema.value_schema is not None:
+        elements = with_defaults(column.values, schema.value_schema)
+        return pa.ListArray.from_arrays(column.offsets, elements, type=column.type, mask=nulls)
+    return column if nulls is None else column.fill_null(pa.scalar(schema.default, column.type))
 
 
 def values_of(column: Any, schema: Schema) -> Any | None:

@@ -4,7 +4,7 @@ The schema is fixed (KIP-1054), or in the envelope of each message (`envelope_co
 
 The reference is JsonConverter, record by record; only batches in which every message is vectorizable are read here: one
 JSON object per message whose members have exactly the types of the schema. JsonConverter's readings of anything else
-(numbers of another type, defaults, wrapping integers, text after the document) and all of its errors stay with the
+(numbers of another type, wrapping integers, text after the document) and all of its errors stay with the
 reference: `read` returns None, and the caller processes the records one by one.
 """
 
@@ -21,7 +21,7 @@ import pyarrow.json as pj
 from numpy.typing import NDArray
 
 from airflow_connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
-from airflow_connect.converters.json.column_values import has_columns, values_of
+from airflow_connect.converters.json.column_values import has_columns, has_defaults, values_of, with_defaults
 from airflow_connect.converters.json.text import MAX_DEPTH, has_long_number, parse_fast
 from airflow_connect.converters.json.unread_members import member_finder
 from airflow_connect.converters.time_of_day import LAST_MS, is_beyond
@@ -54,8 +54,9 @@ _CONSTANT = re.compile(rb"[:\[,][ \t\r\n]*-?(?:NaN|Inf)")
 class JsonColumns:
     """Reads messages of one schema."""
 
-    def __init__(self, schema: Schema, unread: Unread | None = None, *, is_whole: bool = False) -> None:
+    def __init__(self, schema: Schema, unread: Unread | None, *, is_whole: bool, fills_defaults: bool) -> None:
         """Use `json_columns`."""
+        self._fills_defaults = fills_defaults and has_defaults(schema)
         self._is_whole = is_whole
         self._schema = schema
         self._unread = unread
@@ -80,6 +81,9 @@ class JsonColumns:
         if table.num_rows != len(messages):
             return None
         (batch,) = table.combine_chunks().to_batches()
+        if self._fills_defaults:
+            structs = pa.StructArray.from_arrays(batch.columns, fields=self._columns)
+            batch = pa.RecordBatch.from_struct_array(with_defaults(structs, self._schema))
         parts = zip(batch.columns, (f.schema for f in self._schema.fields), strict=True)
         if not all(_is_vectorizable(column, schema) for column, schema in parts):
             return None
@@ -122,17 +126,21 @@ class JsonColumns:
         return True
 
 
-def json_columns(schema: Schema, unread: Unread | None = None, *, is_whole: bool = False) -> JsonColumns | None:
+def json_columns(
+    schema: Schema, unread: Unread | None = None, *, is_whole: bool = False, fills_defaults: bool = False
+) -> JsonColumns | None:
     """A reader for messages of `schema`, or None if a part of it has no columnar form.
 
     Args:
         schema: of all messages.
         unread: gets the members that the schema does not have, for each message; None: they are not looked for.
         is_whole: whether a message with such members is not vectorizable.
+        fills_defaults: whether a null, or a missing member, is the default of its schema. Otherwise messages with one
+            are not vectorizable.
     """
     if schema.type is not Type.STRUCT or not schema.fields or not all(map(_is_readable, _parts(schema))):
         return None
-    return JsonColumns(schema, unread, is_whole=is_whole)
+    return JsonColumns(schema, unread, is_whole=is_whole, fills_defaults=fills_defaults)
 
 
 def _parts(schema: Schema) -> Iterator[Schema]:

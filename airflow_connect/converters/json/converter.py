@@ -265,7 +265,7 @@ class JsonConverter:
         if self._envelopes is None:
             from airflow_connect.converters.json.envelope_columns import EnvelopeColumns
 
-            self._envelopes = EnvelopeColumns(self._prefix_of, self.unread)
+            self._envelopes = EnvelopeColumns(self._prefix_of, self.unread, fills_defaults=self._options.replace_null)
         return self._envelopes
 
     def _prefix_of(self, data: bytes) -> tuple[bytes, Schema] | None:
@@ -287,7 +287,7 @@ class JsonConverter:
         if self._columns is None and self._fixed is not None:
             from airflow_connect.converters.json.columns import json_columns
 
-            self._columns = json_columns(self._fixed, self.unread)
+            self._columns = json_columns(self._fixed, self.unread, fills_defaults=self._options.replace_null)
         return self._columns
 
     # Writing

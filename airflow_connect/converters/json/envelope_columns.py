@@ -42,15 +42,16 @@ class MemberColumns:
         return None if found is None or found.field(0).null_count else found.field(0)
 
 
-def payload_columns(schema: Schema, unread: Unread) -> JsonColumns | MemberColumns | None:
+def payload_columns(schema: Schema, unread: Unread, *, fills_defaults: bool) -> JsonColumns | MemberColumns | None:
     """A reader for JSON texts of `schema`, or None if a part of it has no columnar form.
 
     Args:
         schema: of all texts.
         unread: gets the members that the schema does not have, for each text.
+        fills_defaults: whether a null in an object, or a missing member, is the default of its schema.
     """
     if schema.type is Type.STRUCT:
-        return json_columns(schema, unread)
+        return json_columns(schema, unread, fills_defaults=fills_defaults)
     # A member that the schema does not have is not the payload's: there is text after the payload.
     columns = json_columns(struct(("v", schema)), unread, is_whole=True)
     return None if columns is None else MemberColumns(columns)
@@ -59,8 +60,9 @@ def payload_columns(schema: Schema, unread: Unread) -> JsonColumns | MemberColum
 class EnvelopeColumns:
     """Reads messages of any schemas."""
 
-    def __init__(self, prefix_of: PrefixOf, unread: Unread) -> None:
-        """`unread` gets the members that a schema does not have, for each message."""
+    def __init__(self, prefix_of: PrefixOf, unread: Unread, *, fills_defaults: bool) -> None:
+        """Both as in `payload_columns`."""
+        self._fills_defaults = fills_defaults
         self._prefix_of = prefix_of
         self._unread = unread
         self._readers: dict[Schema, JsonColumns | MemberColumns | None] = {}
@@ -91,7 +93,7 @@ class EnvelopeColumns:
         if schema not in self._readers:
             if len(self._readers) >= _MOST_PIECES:
                 self._readers.clear()
-            self._readers[schema] = payload_columns(schema, self._unread)
+            self._readers[schema] = payload_columns(schema, self._unread, fills_defaults=self._fills_defaults)
         reader = self._readers[schema]
         return None if reader is None else reader.read(payloads)
 

@@ -44,7 +44,7 @@ _DAYS_IN_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 def message_reader(message: Any, schema: Schema, options: ProtobufOptions) -> ValueReader:
     """A function from messages of a type (a Descriptor) to values of its Connect schema."""
     if schema.type is not Type.STRUCT:
-        wrapped = _single(message.fields_by_name["value"], schema, options)
+        wrapped = single_reader(message.fields_by_name["value"], schema, options)
         return naming_unread(message, lambda read: wrapped(read.value), options.unread)
     as_they_are = [f.name for f in plain_fields(message) if _needs_no_conversion(f, schema, options)]
     members = [
@@ -75,13 +75,13 @@ def _needs_no_conversion(field: Any, schema: Schema, options: ProtobufOptions) -
     own = schema.fields_by_name[field.name].schema
     if field.is_repeated or field.message_type is not None:
         return False
-    return not _may_be_missing(field, own, options) and _single(field, own, options) is _same
+    return not may_be_missing(field, own, options) and single_reader(field, own, options) is _same
 
 
 def _union_member(oneof: Any, schema: Schema, options: ProtobufOptions) -> MemberReader:
     name, which_oneof = oneof.name, message_factory.GetMessageClass(oneof.containing_type).WhichOneof
     if options.flatten_unions:
-        readers = {f.name: _single(f, schema.fields_by_name[f.name].schema, options) for f in oneof.fields}
+        readers = {f.name: single_reader(f, schema.fields_by_name[f.name].schema, options) for f in oneof.fields}
 
         def read_flat(found: Any, value: dict[str, Any]) -> None:
             which = which_oneof(found, name)
@@ -91,7 +91,7 @@ def _union_member(oneof: Any, schema: Schema, options: ProtobufOptions) -> Membe
         return read_flat
     target = union_name(oneof, options)
     union = schema.fields_by_name[target].schema
-    readers = {f.name: _single(f, union.fields_by_name[f.name].schema, options) for f in oneof.fields}
+    readers = {f.name: single_reader(f, union.fields_by_name[f.name].schema, options) for f in oneof.fields}
     empty: dict[str, Any] = dict.fromkeys(readers)
 
     def read(found: Any, value: dict[str, Any]) -> None:
@@ -108,11 +108,11 @@ def _member(field: Any, schema: Schema, options: ProtobufOptions) -> MemberReade
         read = _map_reader(field, own, options)
     elif field.is_repeated:
         assert own.value_schema is not None
-        element = _single(field, own.value_schema, options)
+        element = single_reader(field, own.value_schema, options)
         read = lambda items: [element(item) for item in items]  # noqa: E731 (a def per case would be longer)
     else:
-        read = _single(field, own, options)
-    if field.is_repeated or not _may_be_missing(field, own, options):
+        read = single_reader(field, own, options)
+    if field.is_repeated or not may_be_missing(field, own, options):
 
         def read_always(found: Any, value: dict[str, Any]) -> None:
             value[name] = read(getattr(found, name))
@@ -128,8 +128,8 @@ def _member(field: Any, schema: Schema, options: ProtobufOptions) -> MemberReade
     return read_present
 
 
-def _may_be_missing(field: Any, schema: Schema, options: ProtobufOptions) -> bool:
-    """Whether a missing field is None; scalars of proto3 are zero instead."""
+def may_be_missing(field: Any, schema: Schema, options: ProtobufOptions) -> bool:
+    """Whether a missing field, not repeated, is None; scalars of proto3 are zero instead."""
     if field.message_type is not None:
         return not (options.struct_for_nulls and schema.type is Type.STRUCT)
     if not has_optional_keyword(field):
@@ -141,7 +141,10 @@ def _map_reader(field: Any, schema: Schema, options: ProtobufOptions) -> ValueRe
     assert schema.key_schema is not None
     assert schema.value_schema is not None
     key_field, value_field = field.message_type.fields
-    key, value = _single(key_field, schema.key_schema, options), _single(value_field, schema.value_schema, options)
+    key, value = (
+        single_reader(key_field, schema.key_schema, options),
+        single_reader(value_field, schema.value_schema, options),
+    )
     if field.message_type.GetOptions().map_entry:
         name = field.full_name
 
@@ -162,8 +165,8 @@ def _map_reader(field: Any, schema: Schema, options: ProtobufOptions) -> ValueRe
     return lambda found: map_of_entries(((key(entry.key), value(entry.value)) for entry in found), what)
 
 
-def _single(field: Any, schema: Schema, options: ProtobufOptions) -> ValueReader:
-    """One value of a field."""
+def single_reader(field: Any, schema: Schema, options: ProtobufOptions) -> ValueReader:
+    """A function from one value of a field, or one item of a repeated field, to that of its Connect schema."""
     if schema.name in _LOGICAL_READERS and field.message_type is not None:
         return naming_unread(field.message_type, _LOGICAL_READERS[schema.name], options.unread)
     if field.message_type is not None:

@@ -1,7 +1,7 @@
 """Converts columns (`airflow_connect.api.columns`) to those of a Parquet file; most only change their type.
 
 The reference is `ParquetFormat.open(...).append`, value by value. The result is None for what is not supported here
-(maps, Decimals beyond 128 bits, a default in place of a null); the reference path then handles it.
+(Decimals beyond 128 bits, a default in place of a null); the reference path then handles it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_connect.api.schema import DECIMAL, DECIMAL_SCALE, TIME, Schema, Type
+from airflow_connect.converters.map_columns import entries_of
 from airflow_connect.converters.time_of_day import LAST_MS, is_beyond
 from airflow_connect.java.numbers import integer_parameter
 
@@ -61,7 +62,7 @@ def _file_column(column: Any, schema: Schema, wanted: Any, nulls_above: int) -> 
     if schema.type is Type.ARRAY:
         return _list(column, schema, wanted)
     if schema.type is Type.MAP:
-        raise pa.ArrowInvalid("a map")
+        return _map(column, schema, wanted)
     if schema.name == DECIMAL:
         return decimals(column, schema, wanted)
     if schema.name == TIME and is_beyond(column, LAST_MS):
@@ -100,6 +101,25 @@ def _list(column: Any, schema: Schema, wanted: Any) -> Any:
     values = _file_column(column.flatten(), schema.value_schema, wanted.value_type, 0)
     made: Any = pa.ListArray
     return made.from_arrays(list_offsets(column), values, wanted, mask=column.is_null() if column.null_count else None)
+
+
+def _map(column: Any, schema: Schema, wanted: Any) -> Any:
+    """Maps, or lists of their entries if their keys are not texts."""
+    assert schema.key_schema is not None
+    assert schema.value_schema is not None
+    offsets, keys, values = entries_of(column)
+    mask = column.is_null() if column.null_count else None
+    if pa.types.is_map(wanted):
+        made: Any = pa.MapArray
+        keys = _file_column(keys, schema.key_schema, wanted.key_type, 0)
+        return made.from_arrays(
+            offsets, keys, _file_column(values, schema.value_schema, wanted.item_type, 0), wanted, mask=mask
+        )
+    made, entry = pa.ListArray, wanted.value_type
+    keys = _file_column(keys, schema.key_schema, entry.field(0).type, 0)
+    values = _file_column(values, schema.value_schema, entry.field(1).type, 0)
+    entries = pa.StructArray.from_arrays([keys, values], fields=list(entry))
+    return made.from_arrays(offsets, entries, wanted, mask=mask)
 
 
 def list_offsets(column: Any) -> Any:

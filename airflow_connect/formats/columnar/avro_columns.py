@@ -1,8 +1,8 @@
 """Converts columns (`airflow_connect.api.columns`) to Avro records: encodes each field, then joins the fields.
 
 The reference is `AvroFormat.open(...).append`, value by value. The result is None for what is not supported here
-(maps, unions of several types, enums, named types that are used twice, a default in place of a null); the
-reference path then handles it.
+(unions of several types, enums, named types that are used twice, a default in place of a null); the reference path then
+handles it.
 Source: Avro specification 1.12, "Binary Encoding".
 """
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from airflow_connect.api.schema import DECIMAL, TIME, Schema, Type
 from airflow_connect.converters.avro.mapping import decimal_digits
 from airflow_connect.converters.decimal_columns import has_longer, is_shortest
+from airflow_connect.converters.map_columns import entries_of
 from airflow_connect.converters.time_of_day import LAST_MS, is_beyond
 from airflow_connect.formats.avro import AvroFormat
 
@@ -92,6 +93,8 @@ def _writer(avro_type: Any, schema: Schema) -> FieldWriter | None:
         return _record(avro_type, schema)
     if kind == "array" and schema.type is Type.ARRAY:
         return _array(avro_type, schema)
+    if schema.type is Type.MAP and kind in ("map", "array"):
+        return _map(avro_type, schema)
     if schema.name == TIME and kind == "int":
         return _times
     if _INTEGERS.get(schema.type) == kind:
@@ -142,25 +145,60 @@ def _record(avro_type: dict[str, Any], schema: Schema) -> FieldWriter | None:
 
 
 def _array(avro_type: dict[str, Any], schema: Schema) -> FieldWriter | None:
-    """One block with all elements, then the empty block that ends an array."""
     assert schema.value_schema is not None
     write, is_optional = _writer(avro_type["items"], schema.value_schema), schema.value_schema.optional
     if write is None:
         return None
 
     def write_array(column: Any) -> list[Any]:
-        counts = _filled(pc.list_value_length(column), 0).to_numpy().astype(np.int64)
         elements = column.flatten()
-        if not len(elements):
-            return [b"\0"]
         if elements.null_count and not is_optional:
             raise pa.ArrowInvalid("a null among required elements")
-        starts = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
-        lists = pa.ListArray.from_arrays(starts, _joined(write(elements), len(elements)))
-        blocks = pc.binary_join_element_wise(varints(counts), pc.binary_join(lists, b""), b"\0", b"")
-        return [pc.if_else(pa.array(counts > 0), blocks, b"\0")]
+        counts = _filled(pc.list_value_length(column), 0).to_numpy().astype(np.int64)
+        return _block(counts, lambda: _joined(write(elements), len(elements)))
 
     return write_array
+
+
+def _map(avro_type: dict[str, Any], schema: Schema) -> FieldWriter | None:
+    """A map, or an array of records with a key and a value."""
+    assert schema.key_schema is not None
+    assert schema.value_schema is not None
+    if "values" in avro_type:
+        of_key: Any = "string"
+        of_value = avro_type["values"]
+    elif isinstance(avro_type["items"], dict):
+        of_key, of_value = (field["type"] for field in avro_type["items"]["fields"])
+    else:  # the name of a type that is used twice
+        return None
+    write_key, write_value = _writer(of_key, schema.key_schema), _writer(of_value, schema.value_schema)
+    is_optional = schema.value_schema.optional
+    if write_key is None or write_value is None:
+        return None
+
+    def write_map(column: Any) -> list[Any]:
+        offsets, keys, values = entries_of(column)
+        if values.null_count and not is_optional:
+            raise pa.ArrowInvalid("a null among required values")
+        counts = np.diff(offsets.to_numpy()).astype(np.int64)
+        return _block(counts, lambda: _joined([*write_key(keys), *write_value(values)], len(keys)))
+
+    return write_map
+
+
+def _block(counts: NDArray[np.int64], items: Callable[[], Any]) -> list[Any]:
+    """One block with all items of an array or a map, then the empty block that ends it.
+
+    Args:
+        counts: items of each value.
+        items: makes the encodings of all items, one value after the other; called if there are any.
+    """
+    if not counts.any():
+        return [b"\0"]
+    starts = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
+    lists = pa.ListArray.from_arrays(starts, items())
+    blocks = pc.binary_join_element_wise(varints(counts), pc.binary_join(lists, b""), b"\0", b"")
+    return [pc.if_else(pa.array(counts > 0), blocks, b"\0")]
 
 
 def _integers(column: Any) -> list[Any]:

@@ -1,7 +1,7 @@
 """Converts columns (`airflow_connect.api.columns`) to JSON lines: text of each column, then the columns joined.
 
 The reference is `converters/json/writer.py`, value by value; the bytes are the same. The result is None for what is
-not supported here (maps, values that the reference refuses); the reference path then handles it.
+not supported here (values that the reference refuses); the reference path then handles it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from airflow_connect.api.schema import DECIMAL, DECIMAL_SCALE, TIME, Schema, Typ
 from airflow_connect.converters.java_text import MS_PER_DAY
 from airflow_connect.converters.json.text import string_text
 from airflow_connect.converters.json.writer import WriterOptions, value_writer
+from airflow_connect.converters.map_columns import entries_of
 from airflow_connect.converters.time_of_day import is_beyond
 from airflow_connect.formats.columnar.arrow_columns import list_offsets
 from airflow_connect.java.numbers import decimal_of_bytes, integer_parameter
@@ -77,6 +78,8 @@ class JsonColumnWriter:
             elements = _joined(self._parts(column.flatten(), schema.value_schema, 0), len(column.flatten()))
             lists: Any = pa.ListArray.from_arrays(list_offsets(column), elements)
             return ["[", pc.binary_join(lists, ","), "]"]
+        if schema.type is Type.MAP and schema.key_schema is not None and schema.value_schema is not None:
+            return self._map(column, schema.key_schema, schema.value_schema)
         if schema.name == DECIMAL or schema.type is Type.BYTES:
             return [self._one_by_one(column, schema)]
         if schema.name == TIME and is_beyond(column, MS_PER_DAY):
@@ -87,7 +90,17 @@ class JsonColumnWriter:
             return [_floats(column, value_writer(schema, self._options))]
         if schema.type in _INTEGERS or schema.type is Type.BOOLEAN:
             return [column.cast(pa.string())]
-        raise pa.ArrowInvalid("a map")
+        raise pa.ArrowInvalid("another type")
+
+    def _map(self, column: Any, key: Schema, value: Schema) -> list[Any]:
+        """An object if keys are texts, else a list of pairs."""
+        offsets, keys, values = entries_of(column)
+        parts = [*self._parts(keys, key, 0), ":" if key.type is Type.STRING else ",", *self._parts(values, value, 0)]
+        if key.type is not Type.STRING:
+            parts = ["[", *parts, "]"]
+        lists: Any = pa.ListArray.from_arrays(offsets, _joined(parts, len(keys)))
+        before, after = "{}" if key.type is Type.STRING else "[]"
+        return [before, pc.binary_join(lists, ","), after]
 
     def _struct(self, column: Any, schema: Schema, nulls: int) -> list[Any]:
         parts: list[Any] = ["{"]

@@ -1,61 +1,32 @@
-"""Messages of AvroConverter in columns: one piece for each run of messages with one schema id."""
+"""Messages of AvroConverter in columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from airflow_connect.api.columns import ValueColumns
-from airflow_connect.converters.avro.columns import Reader, read_column
-from airflow_connect.converters.avro.varints import Scan, padded
-from airflow_connect.errors import DataError
-from airflow_connect.registry.converters.id_runs import messages_by_id
-from airflow_connect.registry.wire_format import PREFIX_BYTES
+from airflow_connect.converters.avro.columns import column_reader, read_column
 
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
+    from airflow_connect.converters.avro.parsing import AvroType
+    from airflow_connect.registry.converters.id_runs import IdRun, Messages, RunReader
 
 
-class ColumnPlan(NamedTuple):
-    """How messages of one schema id are read."""
-
-    schema: Schema
-    reader: Reader
-
-
-def to_columns(data: Any, plan_of: Callable[[int], ColumnPlan | None]) -> list[ValueColumns] | None:
-    """Messages as columns.
+def run_reader(avro_type: AvroType, named: list[AvroType], schema: Schema) -> RunReader | None:
+    """A reader of messages of an Avro schema, or None if parts of it have no columnar form.
 
     Args:
-        data: binary[n] without nulls.
-        plan_of: schema id to plan; None or DataError if there is none.
-
-    Returns:
-        Consecutive pieces, or None if a message is not vectorizable.
+        avro_type: as JSON.
+        named: schemas that it refers to.
+        schema: its Connect schema.
     """
-    if not len(data):
-        return []
-    messages = messages_by_id(data)
-    if messages is None:
+    reader = column_reader(avro_type, named, schema)
+    if reader is None:
         return None
-    memory = padded(np.frombuffer(messages.buffer, np.uint8))
-    starts, ends = messages.bounds[:-1] + PREFIX_BYTES, messages.bounds[1:]
-    pieces = []
-    for schema_id, start, stop in messages.runs:
-        scan = Scan(messages.buffer, memory, starts[start:stop], ends[start:stop])
-        piece = _piece(scan, schema_id, plan_of)
-        if piece is None:
-            return None
-        pieces.append(piece)
-    return pieces
 
+    def read(messages: Messages, run: IdRun) -> ValueColumns | None:
+        values = read_column(reader, messages.scan(run))
+        return None if values is None else ValueColumns(schema, values)
 
-def _piece(scan: Scan, schema_id: int, plan_of: Callable[[int], ColumnPlan | None]) -> ValueColumns | None:
-    try:
-        plan = plan_of(schema_id)
-    except DataError:
-        return None  # The reference path requests it again, and reports the error for each message.
-    values = None if plan is None else read_column(plan.reader, scan)
-    return None if plan is None or values is None else ValueColumns(plan.schema, values)
+    return read

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
     from airflow_connect.converters.avro.column_writing import ColumnWriter
     from airflow_connect.converters.value_transform import Transform
-    from airflow_connect.registry.converters.avro_columns import ColumnPlan
+    from airflow_connect.registry.converters.id_runs import RunReader
 
 _NOT_DECODABLE = (
     EOFError,
@@ -97,7 +97,7 @@ class AvroConverter(RegistryConverter):
         self._settings = AvroSettings(*(parsed[name] for name, _, _ in _BOOLEANS))
         self._mapping = AvroMapping(self._settings)
         self.unwritten = Unread()
-        self._plans: dict[tuple[str, int], ColumnPlan | None] = {}
+        self._run_readers: dict[tuple[str, int], RunReader | None] = {}
         self._schemaless: dict[str, MessageWriter] = {}
         self._column_writers: dict[tuple[str, Schema], ColumnWriter | None] = {}
 
@@ -107,9 +107,9 @@ class AvroConverter(RegistryConverter):
         Raises:
             UnavailableError, AccessError: the registry.
         """
-        from airflow_connect.registry.converters.avro_columns import to_columns
+        from airflow_connect.registry.converters.id_runs import columns_by_id
 
-        return to_columns(data, lambda schema_id: self._plan(topic, schema_id))
+        return columns_by_id(data, lambda schema_id: self._run_reader(topic, schema_id))
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         """Schema and value to one message; null is a tombstone, values without schema are written as `Anything`.
@@ -210,12 +210,15 @@ class AvroConverter(RegistryConverter):
         own, written = (read_schema(*types, self._settings, None) for types in ((avro_type, []), self._types(target)))
         return field_finder(own.schema, written.schema)
 
-    def _plan(self, topic: str, schema_id: int) -> ColumnPlan | None:
+    def _run_reader(self, topic: str, schema_id: int) -> RunReader | None:
+        from airflow_connect.registry.converters.avro_columns import run_reader
+
         key = (topic, schema_id)
-        if key not in self._plans:
+        if key not in self._run_readers:
             avro_type, named, read = self._read_schema(topic, schema_id, self._registered(schema_id))
-            self._keep(self._plans, key, _column_plan(avro_type, named, read.schema))
-        return self._plans[key]
+            made = None if read.schema is None else run_reader(avro_type, named, read.schema)
+            self._keep(self._run_readers, key, made)
+        return self._run_readers[key]
 
     def _read_schema(
         self, topic: str, schema_id: int, registered: SchemaText
@@ -230,14 +233,6 @@ class AvroConverter(RegistryConverter):
 
     def _find_mismatch(self, target: SchemaText, schema: SchemaText) -> str:
         return find_mismatch(*self._types(target), _json(schema.text))
-
-
-def _column_plan(avro_type: AvroType, named: list[AvroType], schema: Schema | None) -> ColumnPlan | None:
-    from airflow_connect.converters.avro.columns import column_reader
-    from airflow_connect.registry.converters.avro_columns import ColumnPlan
-
-    reader = None if schema is None else column_reader(avro_type, named, schema)
-    return None if schema is None or reader is None else ColumnPlan(schema, reader)
 
 
 def _decoder(avro_type: AvroType, named: list[AvroType]) -> Callable[[bytes, int], tuple[Any, int]]:

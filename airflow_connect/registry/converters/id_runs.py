@@ -1,12 +1,21 @@
-"""Runs of messages with one schema id, found in the prefixes of a whole batch at once."""
+"""Messages of a registry's converters in columns, a piece for each run of messages with one schema id.
+
+The ids are found in the prefixes of a whole batch at once.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from airflow_connect.api.columns import ValueColumns
+from airflow_connect.converters.scan import Scan, padded
+from airflow_connect.errors import DataError
 from airflow_connect.registry.wire_format import MAGIC_BYTE, PREFIX_BYTES
 
 if TYPE_CHECKING:
@@ -24,18 +33,62 @@ class IdRun(NamedTuple):
     stop: int
 
 
-class Messages(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Messages:
     """The bytes of a batch.
 
     Attributes:
+        data: the messages, binary[n].
         buffer: all messages, one after the other.
         bounds: int64[n + 1], where each one begins, and where the last one ends.
         runs: consecutive, of all messages.
     """
 
+    data: Any
     buffer: Any
     bounds: NDArray[np.int64]
     runs: list[IdRun]
+
+    def scan(self, run: IdRun) -> Scan:
+        """What follows the schema id in the messages of a run."""
+        part = slice(run.start, run.stop)
+        return Scan(self.buffer, self._padded, self.bounds[:-1][part] + PREFIX_BYTES, self.bounds[1:][part])
+
+    @cached_property
+    def _padded(self) -> NDArray[np.uint8]:
+        return padded(np.frombuffer(self.buffer, np.uint8))
+
+
+RunReader = Callable[[Messages, IdRun], ValueColumns | None]
+"""Reads a run of messages with one schema id; None if one of them is not vectorizable."""
+
+
+def columns_by_id(data: Any, reader_of: Callable[[int], RunReader | None]) -> list[ValueColumns] | None:
+    """Messages as columns.
+
+    Args:
+        data: binary[n] without nulls.
+        reader_of: schema id to reader; None or DataError if there is none.
+
+    Returns:
+        Consecutive pieces, one for each run of messages with one schema id; None if a message is not vectorizable.
+    """
+    if not len(data):
+        return []
+    messages = messages_by_id(data)
+    if messages is None:
+        return None
+    pieces = []
+    for run in messages.runs:
+        try:
+            read = reader_of(run.schema_id)
+        except DataError:
+            return None  # The reference path requests it again, and reports the error for each message.
+        piece = None if read is None else read(messages, run)
+        if piece is None:
+            return None
+        pieces.append(piece)
+    return pieces
 
 
 def messages_by_id(data: Any) -> Messages | None:
@@ -55,7 +108,7 @@ def messages_by_id(data: Any) -> Messages | None:
     if len(changes) >= MOST_RUNS:
         return None
     runs = [IdRun(int(ids[start]), start, stop) for start, stop in pairwise((0, *changes.tolist(), count))]
-    return Messages(buffer, bounds, runs)
+    return Messages(data, buffer, bounds, runs)
 
 
 def _big_endian(memory: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int64]:

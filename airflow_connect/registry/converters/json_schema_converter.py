@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from airflow_connect.api.columns import ValueColumns
-    from airflow_connect.registry.converters.json_schema_columns import ColumnPlan
+    from airflow_connect.registry.converters.id_runs import RunReader
 
 ADDITIONAL_PROPERTIES = "object.additional.properties"
 OPTIONAL_FOR_NONREQUIRED = "use.optional.for.nonrequired"
@@ -106,7 +106,7 @@ class JsonSchemaConverter(RegistryConverter):
             _import_jsonschema()
         self._is_strict = parsed[STRICT_TYPES]
         self.unread = Unread()
-        self._plans: dict[tuple[str, int], ColumnPlan | None] = {}
+        self._run_readers: dict[tuple[str, int], RunReader | None] = {}
         self._options = JsonSchemaOptions(
             additional_properties=parsed[ADDITIONAL_PROPERTIES],
             optional_for_nonrequired=parsed[OPTIONAL_FOR_NONREQUIRED],
@@ -126,20 +126,19 @@ class JsonSchemaConverter(RegistryConverter):
         Raises:
             UnavailableError, AccessError: the registry.
         """
-        from airflow_connect.registry.converters.json_schema_columns import to_columns
+        from airflow_connect.registry.converters.id_runs import columns_by_id
 
         self.unread.clear()
-        return None if self._validates else to_columns(data, lambda schema_id: self._plan(topic, schema_id))
+        return None if self._validates else columns_by_id(data, lambda schema_id: self._run_reader(topic, schema_id))
 
-    def _plan(self, topic: str, schema_id: int) -> ColumnPlan | None:
-        from airflow_connect.registry.converters.json_schema_columns import column_plan
+    def _run_reader(self, topic: str, schema_id: int) -> RunReader | None:
+        from airflow_connect.registry.converters.json_schema_columns import run_reader
 
         key = (topic, schema_id)
-        if key not in self._plans:
-            registered = self._registered(schema_id)
-            schema = self._schema(topic, schema_id, registered)
-            self._keep(self._plans, key, column_plan(schema, self.unread))
-        return self._plans[key]
+        if key not in self._run_readers:
+            schema = self._schema(topic, schema_id, self._registered(schema_id))
+            self._keep(self._run_readers, key, run_reader(schema, self.unread))
+        return self._run_readers[key]
 
     def _references(self, schema: SchemaText) -> References:
         others = self._client.referenced(schema)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from google.protobuf import message_factory
 from google.protobuf.message import DecodeError, EncodeError
@@ -33,6 +33,12 @@ from airflow_connect.registry.converters.registry_converter import (
 )
 from airflow_connect.registry.wire_format import PREFIX_BYTES, prefix
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from airflow_connect.api.columns import ValueColumns
+    from airflow_connect.registry.converters.id_runs import RunReader
+
 _BOOLEAN_KEYS = (
     ("generalized.sum.type.support", "false", "Represent enums and unions as the Avro and JSON Schema converters do."),
     ("enhanced.protobuf.schema.support", "false", "Keep the package in the names of schemas."),
@@ -61,6 +67,18 @@ def _own_keys() -> list[ConfigKey]:
     ]
 
 
+class MessageTypes(NamedTuple):
+    """The message types of a registered schema.
+
+    Attributes:
+        at: message indexes to the type, a Descriptor; DataError if there is none.
+        schema_of: its Connect schema; DataError if it cannot be one, or if the subject does not have it.
+    """
+
+    at: Callable[[list[int]], Any]
+    schema_of: Callable[[Any], Schema]
+
+
 class _Target(NamedTuple):
     """A message type to write, and the bytes before its data."""
 
@@ -80,6 +98,7 @@ class ProtobufConverter(RegistryConverter):
     def _configure(self, parsed: Mapping[str, Any]) -> None:
         self._is_strict = parsed[STRICT_TYPES]
         self.unread = Unread()
+        self._run_readers: dict[tuple[str, int], RunReader] = {}
         self._options = ProtobufOptions(
             generalized_sum_types=parsed["generalized.sum.type.support"],
             full_names=parsed["enhanced.protobuf.schema.support"],
@@ -98,8 +117,44 @@ class ProtobufConverter(RegistryConverter):
         others = self._client.referenced(schema)
         return files.open_schema(schema.text, {name: other.text for name, other in others.items()})
 
-    def _open_reader(self, topic: str, schema_id: int, registered: SchemaText) -> MessageReader:
+    def to_columns(self, topic: str, data: pa.BinaryArray) -> Sequence[ValueColumns] | None:
+        """Many messages at once; see `ColumnarConverter`.
+
+        Raises:
+            UnavailableError, AccessError: the registry.
+        """
+        from airflow_connect.registry.converters.id_runs import columns_by_id
+
+        self.unread.clear()
+        return columns_by_id(data, lambda schema_id: self._run_reader(topic, schema_id))
+
+    def _run_reader(self, topic: str, schema_id: int) -> RunReader | None:
+        from airflow_connect.registry.converters.protobuf_columns import run_reader
+
+        key = (topic, schema_id)
+        if key not in self._run_readers:
+            types = self._types(topic, schema_id, self._registered(schema_id))
+            made = run_reader(lambda message: _read_indexes(message, PREFIX_BYTES), types, self._options)
+            self._keep(self._run_readers, key, made)
+        return self._run_readers[key]
+
+    def _types(self, topic: str, schema_id: int, registered: SchemaText) -> MessageTypes:
         file = self._file(registered)
+
+        def at(indexes: list[int]) -> Any:
+            message = files.message_at(file, indexes)
+            if message is None:
+                raise _no_message(schema_id, indexes)
+            return message
+
+        def schema_of(message: Any) -> Schema:
+            version = self._version(topic, message.full_name, schema_id, registered)
+            return schema_to_connect(message, self._options, version)
+
+        return MessageTypes(at, schema_of)
+
+    def _open_reader(self, topic: str, schema_id: int, registered: SchemaText) -> MessageReader:
+        types = self._types(topic, schema_id, registered)
         options, is_strict = self._options._replace(unread=self.unread), self._is_strict
         # A schema can hold several message types, but nearly always all messages have the same one.
         by_indexes: dict[bytes, MessageReader] = {}
@@ -109,12 +164,9 @@ class ProtobufConverter(RegistryConverter):
             key = data[PREFIX_BYTES:end]
             reader = by_indexes.get(key)
             if reader is None:
-                message = files.message_at(file, indexes)
-                if message is None:
-                    raise _no_message(schema_id, indexes)
+                message = types.at(indexes)
                 try:
-                    version = self._version(topic, message.full_name, schema_id, registered)
-                    schema = schema_to_connect(message, options, version)
+                    schema = types.schema_of(message)
                     read = message_reader(message, schema, options)
                     reader = _payload_reader(message, schema_id, schema, read, end, is_strict=is_strict)
                 except DataError as error:

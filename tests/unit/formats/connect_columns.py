@@ -31,13 +31,6 @@ def column(schema: Schema, values: list[Any]) -> Any:
     return pa.array(raw[:1] + raw, kind).slice(len(raw[:1]))
 
 
-def has_map(schema: Schema) -> bool:
-    """Whether a part of `schema` is a MAP."""
-    parts = [field.schema for field in schema.fields]
-    parts += [part for part in (schema.key_schema, schema.value_schema) if part is not None]
-    return schema.type is Type.MAP or any(map(has_map, parts))
-
-
 def _raw(schema: Schema, value: Any) -> Any:
     if value is None:
         return None

@@ -310,7 +310,10 @@ def _joined(first: ValueColumns, second: ValueColumns, order: Any) -> ValueColum
 
 
 class Attempts:
-    """When to try columns: less often after batches in which nothing was vectorizable, so that trying costs little."""
+    """When to try columns: less often after batches of which less than half went in columns.
+
+    Halving such a batch takes longer than its columns save.
+    """
 
     _MOST_LEFT_OUT = 64
 
@@ -325,7 +328,7 @@ class Attempts:
             return False
         return True
 
-    def note(self, records: int) -> None:
-        """Record the result of a try: how many records were written in columns."""
-        self._failed = 0 if records else self._failed + 1
+    def note(self, in_columns: int, records: int) -> None:
+        """Record the result of a try: how many records of the batch were written in columns, and how many it has."""
+        self._failed = 0 if 2 * in_columns >= records else self._failed + 1
         self._left_out = min((1 << self._failed) - 1, self._MOST_LEFT_OUT)

@@ -160,7 +160,7 @@ class SinkLoop:
 
     def _put_batch(self, batch: ColumnBatch, attempts: Attempts) -> None:
         if attempts.is_due():
-            attempts.note(self._put_columns(batch))
+            attempts.note(self._put_columns(batch), len(batch))
         else:
             self._put_one_by_one(batch)
 

@@ -37,7 +37,7 @@ from pyiceberg.types import (
 from airflow_connect.api.record import KafkaRecord
 from airflow_connect.runtime.executor.sink import loop as sink_loop
 from tests.support.session.searching import examples
-from tests.unit.connectors.files.shared import avro_messages
+from tests.unit.connectors.files.shared import avro_messages, protobuf_messages
 from tests.unit.connectors.files.shared.staging import NOW_MS, without_dates
 from tests.unit.connectors.files.shared.test_column_configurations import (
     DROP_EVEN,
@@ -68,6 +68,11 @@ KINDS: dict[str, tuple[dict[str, str], st.SearchStrategy[Any], st.SearchStrategy
         avro_messages.CONVERTER,
         avro_messages.FIRST | avro_messages.SECOND,
         avro_messages.BROKEN,
+    ),
+    "protobuf": (
+        protobuf_messages.CONVERTER,
+        protobuf_messages.FIRST | protobuf_messages.SECOND,
+        protobuf_messages.BROKEN,
     ),
 }
 _INNER = StructType(
@@ -210,7 +215,8 @@ def test_any_configuration_makes_the_same_tables_on_both_paths(kind: str, data: 
     smallest = data.draw(st.sampled_from([1, 4]))
     with_statistics = kind in ("json-schema", "avro")
     found = []
-    with avro_messages.known_schemas(), patch.object(sink_loop, "SMALLEST_COLUMN_BATCH", smallest):
+    registry = protobuf_messages if kind == "protobuf" else avro_messages
+    with registry.known_schemas(), patch.object(sink_loop, "SMALLEST_COLUMN_BATCH", smallest):
         for columnar in (False, True):
             with lake_of(config, table) as lake:
                 done = lake.copy(records, columnar=columnar, config={})

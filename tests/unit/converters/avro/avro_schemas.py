@@ -51,7 +51,7 @@ def avro_types(draw: st.DrawFn, made: Made, depth: int = 2) -> tuple[Any, st.Sea
     kinds = ["simple"] * 6 + ["optional"] * 4 + ["enum", "fixed", "decimal fixed"]
     if depth:
         kinds += ["record", "record"]
-        kinds += ["array"] if made.columnar else ["array", "map", "union"]
+        kinds += ["array", "map"] + ([] if made.columnar else ["union"])
     kind = draw(st.sampled_from(kinds))
     if kind == "optional":
         return draw(_optional(made, depth))

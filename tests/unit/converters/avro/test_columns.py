@@ -18,7 +18,7 @@ from airflow_connect.converters.avro.names import AvroSettings
 from airflow_connect.converters.avro.parsing import parsed_for_reading
 from airflow_connect.converters.avro.read_changes import change_of_decimal
 from airflow_connect.converters.avro.reading import read_schema
-from airflow_connect.converters.avro.varints import Scan, padded
+from airflow_connect.converters.scan import Scan, padded
 from tests.unit.converters.avro.avro_schemas import Made, encoded, records
 
 ENTRY = {
@@ -28,6 +28,12 @@ ENTRY = {
     "fields": [{"name": "key", "type": "int"}, {"name": "value", "type": "int"}],
 }
 """Of a map whose keys are not strings."""
+
+
+def _entry(key: Any) -> dict[str, Any]:
+    return {**ENTRY, "fields": [{"name": "key", "type": key}, ENTRY["fields"][1]]}
+
+
 OTHER = b"\xff" * 7
 
 
@@ -68,6 +74,8 @@ def _with_decimals(schema: Schema, value: Any) -> Any:
         return change_of_decimal(int(schema.parameters["scale"]))(value)
     if schema.type is Type.ARRAY:
         return [_with_decimals(schema.value_schema, item) for item in value]
+    if schema.type is Type.MAP:
+        return {key: _with_decimals(schema.value_schema, item) for key, item in value}
     if schema.type is Type.STRUCT:
         return {f.name: _with_decimals(f.schema, value[f.name]) for f in schema.fields}
     return value
@@ -141,9 +149,11 @@ def _any_value(avro_type: Any) -> Any:
 @pytest.mark.parametrize(
     "avro_type",
     [
-        {"type": "array", "items": {"type": "map", "values": "int"}},
-        {"type": "map", "values": "int"},
-        {"type": "array", "items": ENTRY},
+        {"type": "map", "values": ["int", "string"]},
+        {"type": "array", "items": _entry(["null", "string"])},
+        {"type": "array", "items": _entry("double")},
+        {"type": "array", "items": _entry({"type": "bytes", "logicalType": "decimal", "precision": 4})},
+        {"type": "array", "items": _entry({"type": "array", "items": "int"})},
         ["int", "string"],
         {"type": "record", "name": "Empty", "fields": []},
     ],
@@ -165,6 +175,49 @@ def test_arrays_of_any_sizes_are_columns() -> None:
     values = [[], [[]], [["a", None], [], ["", "b"]], [[None]]]
     assert _columns(nested, encoded(nested, values)) == values
     assert _columns(ARRAY, encoded(ARRAY, [[], []])) == [[], []]
+
+
+MAP = {"type": "map", "values": ["null", "long"]}
+OF_INTEGERS = {"type": "array", "items": ENTRY}
+
+
+def test_maps_of_any_sizes_are_columns() -> None:
+    values = [{}, {"a": 1}, {str(n): n for n in range(1000)}, {}, {"b": None, "": 3, "a": -1}]
+    found = _columns(MAP, encoded(MAP, values))
+    assert found == values
+    assert [list(value) for value in found or []] == [list(value) for value in values]
+    assert _columns(MAP, encoded(MAP, [{}, {}])) == [{}, {}]
+    nested = {"type": "map", "values": {"type": "array", "items": {"type": "map", "values": "boolean"}}}
+    values = [{"x": [{}, {"y": True}], "z": []}, {}, {"x": [{"x": False, "y": True}]}]
+    assert _columns(nested, encoded(nested, values)) == values
+
+
+def test_arrays_of_entries_are_maps() -> None:
+    values = [[{"key": 5, "value": 1}, {"key": -1, "value": 2}], [], [{"key": 5, "value": 0}]]
+    assert _columns(OF_INTEGERS, encoded(OF_INTEGERS, values)) == [{5: 1, -1: 2}, {}, {5: 0}]
+    backwards = {"type": "array", "items": {**ENTRY, "fields": ENTRY["fields"][::-1]}}
+    assert _columns(backwards, encoded(backwards, values)) == [{5: 1, -1: 2}, {}, {5: 0}]
+    assert _columns(OF_INTEGERS, encoded(OF_INTEGERS, [*values, [{"key": 5, "value": 1}] * 2])) is None
+
+
+def test_keys_of_other_maps_are_not_the_same_key() -> None:
+    assert _columns(MAP, encoded(MAP, [{"a": 1, "b": 2}, {"b": 3, "a": 4}])) == [{"a": 1, "b": 2}, {"b": 3, "a": 4}]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"\x04" + b"\x02a\x02\x02" + b"\x02a\x02\x04" + b"\x00",  # a key twice: the last value counts
+        b"\x02" + b"\x02a\x00" + b"\x02" + b"\x02b\x00" + b"\x00",  # two blocks
+        b"\x01\x06" + b"\x02a\x00" + b"\x00",  # a block with its size
+        b"\x02" + b"\x02\xff\x00" + b"\x00",  # a key that is not UTF-8
+        b"\x02" + b"\x02a",  # truncated
+        b"\x02" + b"\x02a\x00",  # without an end
+        b"\x00\x00",  # a byte more
+    ],
+)
+def test_odd_maps_are_left_to_the_records(message: bytes) -> None:
+    assert _columns(MAP, [encoded(MAP, [{"a": 1}])[0], message]) is None
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from airflow_connect.api import schema as s
-from airflow_connect.api.schema import Schema
+from airflow_connect.api.schema import Schema, Type
 from airflow_connect.converters.json.base64_columns import base64_column, bytes_column
 from airflow_connect.converters.json.converter import JsonConverter
+from airflow_connect.converters.json.schema import schema_to_json
+from airflow_connect.converters.json.writer import WriterOptions, value_writer
 from airflow_connect.errors import DataError
 from airflow_connect.runtime.executor.source.columns import python_values
 from tests.support.session.searching import examples
@@ -239,3 +241,54 @@ def test_base64_of_a_column_and_back(values: list[bytes | None], skipped: int) -
     assert back is not None and back.to_pylist() == column.to_pylist()
     assert back.null_count == column.null_count
     back.validate(full=True)
+
+
+WITH_DEFAULTS = s.struct(
+    ("id", Schema(Type.INT32, default=7)),
+    ("name", Schema(Type.STRING, optional=True, default="none")),
+    ("inner", s.struct(("ok", Schema(Type.BOOLEAN, default=True)), ("n", s.OPTIONAL_INT64), optional=True)),
+    ("list", s.array(s.struct(("x", Schema(Type.FLOAT64, optional=True, default=0.5))), optional=True)),
+    ("data", Schema(Type.BYTES, default=b"x")),
+)
+_FIELDS = {
+    "id": ["1", "null"],
+    "name": ['"a"', "null"],
+    "inner": ['{"ok":false}', "{}", '{"ok":null,"n":1}', "null"],
+    "list": ["[]", "[{}]", '[{"x":null},{"x":2.5},{}]', "null"],
+}
+
+
+@pytest.mark.parametrize("replaces", ["true", "false"])
+@pytest.mark.parametrize("in_envelopes", [True, False])
+@settings(max_examples=examples(150), deadline=None)
+@given(
+    st.lists(
+        st.fixed_dictionaries({}, optional={name: st.sampled_from(texts) for name, texts in _FIELDS.items()}),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_defaults_are_those_of_the_record_path(in_envelopes: bool, replaces: str, rows: list[dict[str, str]]) -> None:
+    bodies = ["{" + ",".join([*(f'"{k}":{v}' for k, v in row.items()), '"data":"QQ=="']) + "}" for row in rows]
+    schema = schema_to_json(WITH_DEFAULTS, lambda part, default: value_writer(part, WriterOptions())(default))
+    content = {} if in_envelopes else {"schema_content": schema}
+    made = converter(replace_null_with_default=replaces, **content)
+    messages = [(f'{{"schema":{schema},"payload":{body}}}' if in_envelopes else body).encode() for body in bodies]
+    pieces = made.to_columns("t", pa.array(messages, pa.binary()))
+    try:
+        expected = [made.to_connect("t", message) for message in messages]
+    except DataError:
+        assert pieces is None
+        return
+    if replaces == "true":
+        assert pieces is not None
+    if pieces is not None:
+        found = [value for piece in pieces for value in python_values(piece.schema, piece.values)]
+        assert same(found, [value for _, value in expected])
+
+
+def test_default_that_is_bytes_is_left_to_the_records() -> None:
+    schema = schema_to_json(WITH_DEFAULTS, lambda part, default: value_writer(part, WriterOptions())(default))
+    made = converter(schema_content=schema)
+    assert made.to_columns("t", pa.array([b'{"data":"QQ=="}', b'{"data":"QQ=="}'], pa.binary())) is not None
+    assert made.to_columns("t", pa.array([b'{"data":"QQ=="}', b"{}"], pa.binary())) is None

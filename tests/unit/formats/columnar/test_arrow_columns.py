@@ -15,7 +15,7 @@ from airflow_connect.formats.columnar.arrow_columns import file_columns
 from airflow_connect.formats.columnar.arrow_schema import ArrowMapping
 from airflow_connect.formats.parquet import ValueColumns
 from tests.support.session.searching import examples
-from tests.unit.formats.connect_columns import column, has_map
+from tests.unit.formats.connect_columns import column
 from tests.unit.formats.connect_values import schema_and_values, struct_schemas
 
 MAPPING = ArrowMapping()
@@ -38,7 +38,7 @@ def test_columns_of_any_schema_equal_those_of_values(drawn: tuple[Schema, list[A
         return
     found = _columns(schema, values)
     if found is None:
-        assert has_map(schema) or _may_be_null_around_a_struct(schema)
+        assert _may_be_null_around_a_struct(schema)
         return
     found.validate(full=True)
     assert found.equals(_expected(schema, values))

@@ -44,12 +44,12 @@ def _file_of_columns(schema: Schema, encoded: Any) -> Any:
     return fastavro.reader(io.BytesIO(sink.getvalue()))
 
 
-def _has_odd_part(schema: Schema) -> bool:
-    """Whether a part has no columnar form."""
-    parts = [field.schema for field in schema.fields]
-    if schema.type is Type.ARRAY and schema.value_schema is not None:
-        parts.append(schema.value_schema)
-    return schema.type is Type.MAP or any(map(_has_odd_part, parts))
+def _maps_of_entries(schema: Schema) -> int:
+    """How many maps are arrays of a type with one name; Avro writes that type once, and then its name."""
+    parts = [field.schema for field in schema.fields] + ([schema.value_schema] if schema.value_schema else [])
+    key = schema.key_schema
+    is_one = key is not None and (key.type is not Type.STRING or key.optional)
+    return is_one + sum(map(_maps_of_entries, parts))
 
 
 @settings(max_examples=examples(300), deadline=None)
@@ -59,7 +59,7 @@ def test_records_of_any_schema_are_those_of_values(drawn: tuple[Schema, list[Any
     values = [value for value in values if value is not None]
     write = record_writer(FORMAT, schema)
     if write is None:
-        assert _has_odd_part(schema) or schema.type is Type.STRUCT
+        assert _maps_of_entries(schema) > 1 or schema.type is Type.STRUCT
         return
     columns = column(schema, values)
     encoded = write(columns)
@@ -133,3 +133,12 @@ def test_decimal_with_more_digits_than_its_precision_is_left_to_the_reference() 
     fits, longer = [b"\x01\x86\x9f", b"\xfe\x79\x61"], b"\x01\x86\xa0"  # 999.99, -999.99, 1000.00
     assert write(pa.StructArray.from_arrays([pa.array(fits)], ["price"])) is not None
     assert write(pa.StructArray.from_arrays([pa.array([*fits, longer])], ["price"])) is None
+
+
+def test_null_that_a_map_must_not_have_is_left_to_the_reference() -> None:
+    schema = s.struct(("m", s.map_of(s.STRING, s.INT32)))
+    write = record_writer(FORMAT, schema)
+    assert write is not None
+    kind = pa.struct([("m", pa.map_(pa.string(), pa.int32()))])
+    assert write(pa.array([{"m": [("a", 1)]}, {"m": []}], kind)) is not None
+    assert write(pa.array([{"m": [("a", 1)]}, {"m": [("b", None)]}], kind)) is None

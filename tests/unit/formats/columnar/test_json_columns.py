@@ -15,7 +15,7 @@ from airflow_connect.api.schema import Field, Schema, Type
 from airflow_connect.converters.json.writer import WriterOptions, value_writer
 from airflow_connect.formats.columnar.json_columns import JsonColumnWriter
 from tests.support.session.searching import examples
-from tests.unit.formats.connect_columns import column, has_map
+from tests.unit.formats.connect_columns import column
 from tests.unit.formats.connect_values import schema_and_values
 
 BASE64 = WriterOptions()
@@ -34,14 +34,9 @@ def _expected(schema: Schema, values: list[Any], options: WriterOptions = BASE64
 
 @settings(max_examples=examples(300), deadline=None)
 @given(schema_and_values(), st.booleans())
-def test_lines_of_any_schema_without_maps_equal_those_of_values(drawn: tuple[Schema, list[Any]], numeric: bool) -> None:
+def test_lines_of_any_schema_equal_those_of_values(drawn: tuple[Schema, list[Any]], numeric: bool) -> None:
     schema, values = drawn
     options = WriterOptions(numeric_decimals=numeric)
-    if has_map(schema):
-        if values and not all(value is None for value in values):
-            found = JsonColumnWriter(schema, options).lines(column(schema, values))
-            assert found is None or found.to_pylist() == _expected(schema, values, options)
-        return
     assert _lines(schema, values, options) == _expected(schema, values, options)
 
 

@@ -60,6 +60,16 @@ DOCUMENTS: Mapping[int, Any] = {
     13: {"type": "object", "properties": {"many": {"type": "array", "items": UNION}}},
     14: {"type": "object", "properties": {"many": {"type": "array", "items": MAP}}},
 }  # fmt: skip
+WITH_DEFAULTS = {"type": "object", "properties": {
+    "a": {"type": "integer", "default": 3}, "b": {"type": "boolean", "default": True},
+    "c": {"type": "string", "default": "é"}, "d": {"type": "number", "default": 0.5},
+    "e": {"type": "integer", "connect.type": "int8", "default": -1},
+}}  # fmt: skip
+DEEP = 15
+DOCUMENTS = {**DOCUMENTS, DEEP: {"type": "object", "properties": {
+    "deep": {"oneOf": [NULL, WITH_DEFAULTS]}, "many": {"type": "array", "items": WITH_DEFAULTS},
+    "odd": {"type": "number", "connect.type": "float32", "default": 0.5},
+}}}  # fmt: skip
 FOREIGN, UNKNOWN, AWAY = 20, 21, 22
 
 
@@ -203,10 +213,23 @@ def test_what_is_read_in_columns(schema_id: int, text: str, in_columns: bool) ->
     assert check([message(schema_id, text)] * 3, use_optional_for_nonrequired="true") is in_columns
 
 
-def test_missing_members_are_columns_only_where_the_schema_has_null() -> None:
-    assert not check([message(1, '{"id":1}')])  # `kind` has a default, and is required without the key
+def test_missing_members_are_columns_where_the_schema_has_null_or_a_default() -> None:
+    assert check([message(1, '{"id":1}'), message(1, '{"id":1,"kind":null}')])  # `kind` has a default
+    assert not check([message(1, "{}")])  # `id` has none
     assert check([message(2, '{"id":1}'), message(2, "{}")], use_optional_for_nonrequired="true")
     assert not check([message(2, '{"id":1}'), message(2, "{}")])
+
+
+@pytest.mark.parametrize("deep", ["null", "{}", '{"a":1,"c":null}', '{"e":5,"d":-0.5,"b":false}'])
+@pytest.mark.parametrize("many", ["[]", "[{}]", '[{"a":7},{"b":null,"c":"x"},{}]'])
+def test_defaults_take_the_place_of_missing_members_everywhere(deep: str, many: str) -> None:
+    whole = message(DEEP, f'{{"deep":{deep},"many":{many},"odd":2.5}}')
+    assert check([whole, message(DEEP, '{"deep":{"a":1},"many":[{"b":false}],"odd":2.5}')])
+
+
+def test_default_of_another_type_is_left_to_the_records() -> None:
+    assert check([message(DEEP, '{"deep":null,"many":[],"odd":2.5}')])
+    assert not check([message(DEEP, '{"deep":null,"many":[]}')])  # a float of 32 bits
 
 
 def test_each_run_of_ids_is_a_piece_and_ids_that_change_often_are_read_record_by_record() -> None:

@@ -76,8 +76,9 @@ def note(config: Mapping[str, str]) -> str:
     ("config", "stage"),
     [
         ({**FILES, "value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}, ""),
-        ({**FILES, "value.converter": "ProtobufConverter", "value.converter.schema.registry.url": "http://h:1"},
-         "the value converter (ProtobufConverter)"),
+        ({**FILES, "value.converter": "ProtobufConverter", "value.converter.schema.registry.url": "http://h:1"}, ""),
+        ({**FILES, "value.converter": "JsonSchemaConverter", "value.converter.schema.registry.url": "http://h:1",
+          "value.converter.json.fail.invalid.schema": "true"}, "the value converter (JsonSchemaConverter)"),
         ({**FILES, "header.converter": "JsonConverter"}, "the header converter (JsonConverter)"),
         ({**FILES, "store.kafka.keys": "true"}, ""),
         ({**FILES, "store.kafka.keys": "true", "keys.format.class": f"{__name__}:OwnFormat"},

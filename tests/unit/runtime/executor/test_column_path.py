@@ -161,16 +161,17 @@ def test_records_of_a_filtered_piece_are_those_that_are_left() -> None:
     assert left.filter(np.array([False, False])).records() == []
 
 
-def test_attempts_after_failures_become_rare_and_come_back_after_a_success() -> None:
+@pytest.mark.parametrize("in_columns", [0, 4])
+def test_attempts_after_failures_become_rare_and_come_back_after_a_success(in_columns: int) -> None:
     attempts, tried = Attempts(), 0
     for _ in range(1000):
         if attempts.is_due():
             tried += 1
-            attempts.note(0)
+            attempts.note(in_columns, 10)
     assert 10 < tried < 25
     while not attempts.is_due():
         pass
-    attempts.note(5)
+    attempts.note(5, 10)
     assert attempts.is_due() and attempts.is_due()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 from unittest.mock import patch
@@ -19,6 +20,7 @@ from tests.unit.connectors.files.shared import avro_messages
 from tests.unit.connectors.files.shared.staging import HDFS, NOW_MS, STRING, copy
 from tests.unit.connectors.files.shared.test_column_configurations import (
     DIRECTORIES,
+    REGISTERED,
     SCHEMALESS,
     VALUES,
     WITH_SCHEMA,
@@ -51,15 +53,16 @@ def test_any_configuration_stages_the_same_files_on_both_paths(file_format: str,
     layout = {**data.draw(CONFIGS), **data.draw(DIRECTORIES), **data.draw(ERRORS)}
     layout["behavior.on.null.values"] = data.draw(st.sampled_from(["fail", "ignore"]))
     layout.setdefault("timezone", "UTC")
-    if kind == "avro-evolving":
+    if kind.endswith("-evolving"):
         layout["schema.compatibility"] = data.draw(st.sampled_from(["NONE", "BACKWARD", "FORWARD", "FULL"]))
     config = {**converter, **layout, **data.draw(chains()), **FORMATS[file_format], **SINK}
-    broken = avro_messages.BROKEN if kind.startswith("avro") else NO_UTF8
+    broken, registry = REGISTERED.get(kind.removesuffix("-evolving"), (NO_UTF8, nullcontext))
     records = data.draw(batches(values, broken, data.draw(st.sampled_from([5, 30, 10**6]))))
     flush_on_end = data.draw(st.booleans()) or config.get("files.per.partition") == "compact"
     smallest = data.draw(st.sampled_from([1, 4]))
-    with avro_messages.known_schemas(), patch.object(sink_loop, "SMALLEST_COLUMN_BATCH", smallest):
+    with avro_messages.known_schemas():
         before = data.draw(st.sampled_from(["null", *schemas_told()]))
+    with registry(), patch.object(sink_loop, "SMALLEST_COLUMN_BATCH", smallest):
         how: dict[str, Any] = {"flush_on_end": flush_on_end, "schema_before": before}
         reference, _ = copy(config, records, columnar=False, **how)
         columnar, _ = copy(config, records, columnar=True, **how)

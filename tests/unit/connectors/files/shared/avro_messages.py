@@ -49,6 +49,7 @@ _FIELDS: list[dict[str, Any]] = [
         },
         "default": [],
     },
+    {"name": "sizes", "type": ["null", {"type": "map", "values": ["null", "int"]}], "default": None},
     {
         "name": "inner",
         "type": ["null", {"type": "record", "name": "Inner", "fields": [{"name": "n", "type": "int"}]}],
@@ -85,6 +86,8 @@ _VALUES = st.fixed_dictionaries(
         "kind": st.sampled_from(["a", "b"]),
         "tags": st.none() | st.lists(st.none() | st.text("xyü", max_size=3), max_size=3),
         "lines": st.lists(_LINES, max_size=3),
+        "sizes": st.none()
+        | st.dictionaries(st.text('xy\u00fc"', max_size=2), st.none() | st.integers(-9, 9), max_size=3),
         "inner": st.none() | st.fixed_dictionaries({"n": st.integers(-(2**31), 2**31 - 1)}),
     }
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from unittest.mock import patch
 
@@ -19,7 +20,7 @@ from airflow_connect.api.record import ConnectRecord, KafkaRecord, SinkRecord
 from airflow_connect.api.transform import Predicate
 from airflow_connect.runtime.executor.sink import loop as sink_loop
 from tests.support.session.searching import examples
-from tests.unit.connectors.files.shared import avro_messages
+from tests.unit.connectors.files.shared import avro_messages, protobuf_messages
 from tests.unit.connectors.files.shared.staging import HDFS, JSON, NOW_MS, STRING, copy
 from tests.unit.connectors.files.shared.test_columns import CONFIGS, ERRORS, HOURLY, ODD, SCHEMA, TEXTS
 
@@ -147,7 +148,14 @@ VALUES: dict[str, tuple[dict[str, str], st.SearchStrategy[Any]]] = {
     "double": (DOUBLES, st.floats().map(lambda n: struct.pack(">d", n))),
     "avro": (avro_messages.CONVERTER, avro_messages.FIRST),
     "avro-evolving": (avro_messages.CONVERTER, avro_messages.FIRST | avro_messages.SECOND),
+    "protobuf": (protobuf_messages.CONVERTER, protobuf_messages.FIRST),
+    "protobuf-evolving": (protobuf_messages.CONVERTER, protobuf_messages.FIRST | protobuf_messages.SECOND),
 }
+REGISTERED: dict[str, tuple[st.SearchStrategy[Any], Callable[[], AbstractContextManager[None]]]] = {
+    "avro": (avro_messages.BROKEN, avro_messages.known_schemas),
+    "protobuf": (protobuf_messages.BROKEN, protobuf_messages.known_schemas),
+}
+"""Broken messages, and the registry of the others."""
 
 
 @st.composite
@@ -189,14 +197,14 @@ def test_any_configuration_stages_the_same_files_on_both_paths(
 ) -> None:
     converter, values = VALUES[kind]
     layout = {**data.draw(CONFIGS), **data.draw(DIRECTORIES), **data.draw(ERRORS)}
-    if kind == "avro-evolving":
+    if kind.endswith("-evolving"):
         layout["schema.compatibility"] = data.draw(st.sampled_from(["NONE", "BACKWARD", "FORWARD", "FULL"]))
     config = _prepared({**converter, **FORMATS[file_format], **layout, **data.draw(chains())})
-    broken = avro_messages.BROKEN if kind.startswith("avro") else _NOT_JSON
+    broken, registry = REGISTERED.get(kind.removesuffix("-evolving"), (_NOT_JSON, nullcontext))
     records = data.draw(batches(values, broken, data.draw(st.sampled_from([5, 30, 10**6]))))
     flush_on_end = data.draw(st.booleans())
     smallest = data.draw(st.sampled_from([1, 4]))
-    with avro_messages.known_schemas(), patch.object(sink_loop, "SMALLEST_COLUMN_BATCH", smallest):
+    with registry(), patch.object(sink_loop, "SMALLEST_COLUMN_BATCH", smallest):
         reference, _ = copy(config, records, columnar=False, flush_on_end=flush_on_end)
         columnar, _ = copy(config, records, columnar=True, flush_on_end=flush_on_end)
     assert (columnar.error, columnar) == (reference.error, reference)
@@ -253,7 +261,9 @@ def test_avro_of_two_schemas_goes_in_columns_through_transformations(file_format
     config = {**avro_messages.CONVERTER, **FORMATS[file_format], **THREE_STEPS, **HOURLY, "flush.size": "900"}
     value = {"name": "n", "at": NOW_MS, "day": 1, "ratio": 0.5, "small": 1, "price": None, "kind": "a", "inner": None}
     messages = [
-        avro_messages.message(1 if n < 1500 else 2, {**value, "id": n, "ok": n % 2 == 0, "note": "x"})
+        avro_messages.message(
+            1 if n < 1500 else 2, {**value, "id": n, "ok": n % 2 == 0, "note": "x", "sizes": {"a": n, "b": None}}
+        )
         for n in range(3000)
     ]
     records = [[KafkaRecord("t", 0, n, b"k", data, NOW_MS + n * 10_000) for n, data in enumerate(messages)]]
@@ -262,6 +272,24 @@ def test_avro_of_two_schemas_goes_in_columns_through_transformations(file_format
         columnar, in_columns = copy(config, records, columnar=True)
     assert (columnar.error, columnar) == (reference.error, reference)
     assert in_columns == 3000 and len(columnar.files) > 3
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_protobuf_goes_in_columns_through_transformations(file_format: str) -> None:
+    config = {**protobuf_messages.CONVERTER, **FORMATS[file_format], **THREE_STEPS, **HOURLY, "flush.size": "900"}
+    value = {"name": "n", "at": {"seconds": NOW_MS // 1000}, "ratio": 0.5, "tags": ["a", "b"], "inner": {"n": 1}}
+    value["sizes"] = {"x": 1, "a": 2}
+    messages = [
+        protobuf_messages.message(2, {**value, "id": n, "ok": n % 2 == 0, **({"text": "t"} if n % 3 else {})})
+        for n in range(3000)
+    ]
+    records = [[KafkaRecord("t", 0, n, b"k", data, NOW_MS + n * 10_000) for n, data in enumerate(messages)]]
+    with protobuf_messages.known_schemas():
+        reference, _ = copy(config, records, columnar=False)
+        columnar, in_columns = copy(config, records, columnar=True)
+    assert (columnar.error, columnar) == (reference.error, reference)
+    assert in_columns == (0 if file_format == "bytes" else 3000)
+    assert bool(columnar.files) == (file_format != "bytes")
 
 
 @pytest.mark.parametrize("columnar", [False, True])
@@ -333,3 +361,21 @@ def test_configuration_of_which_nothing_is_vectorizable_is_tried_less_and_less()
         outcome, in_columns = copy(config, records, columnar=True)
     assert in_columns == 0 and outcome.reports[0].written == 200
     assert 5 < tried.call_count < 20
+
+
+@pytest.mark.parametrize(("odd", "expected"), [(3, range(4, 200)), (1, [1200])])
+def test_batches_of_which_less_than_half_goes_in_columns_are_tried_less_and_less(
+    odd: int, expected: Sequence[int]
+) -> None:
+    """Of each batch, `odd` quarters have a message that is not vectorizable."""
+    batch = [b'{"id":"x"}' if n < 4 * odd and n % 4 == 0 else b'{"id":1,"ok":true}' for n in range(16)]
+    records = [[KafkaRecord("t", 0, 16 * n + i, None, batch[i], NOW_MS) for i in range(16)] for n in range(100)]
+    config = {**WITH_SCHEMA, **FORMATS["json"], "flush.size": "1000", "errors.tolerance": "all"}
+    with (
+        patch("airflow_connect.runtime.executor.sink.coalescing.PARTITION_RECORDS", 1),
+        patch.object(sink_loop, "SMALLEST_COLUMN_BATCH", 4),
+    ):
+        reference, _ = copy(config, records, columnar=False)
+        columnar, in_columns = copy(config, records, columnar=True)
+    assert (columnar.error, columnar) == (reference.error, reference)
+    assert in_columns in expected
