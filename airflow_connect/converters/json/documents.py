@@ -18,7 +18,7 @@ import orjson
 
 from airflow_connect.converters.java_text import decimal_text, epoch_ms, java_string
 from airflow_connect.converters.json.plain import plain_json
-from airflow_connect.converters.json.text import HUGE_DOUBLE, has_long_number, may_overflow, string_text
+from airflow_connect.converters.json.text import has_huge_double, has_long_number, may_overflow, string_text
 from airflow_connect.converters.unread import Unread
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import integer_text
@@ -154,7 +154,7 @@ def _chunk_lines(chunk: Sequence[bytes], first: int, *, is_strict: bool, unread:
             raise ValueError("a message is not one JSON document")
         text = _written(parsed, chunk, joined)
         # Integers beyond 64 bits were read as doubles.
-        if HUGE_DOUBLE not in text:
+        if not has_huge_double(text):
             return text
     except (ValueError, TypeError):
         pass

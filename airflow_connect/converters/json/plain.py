@@ -8,7 +8,7 @@ import orjson
 
 from airflow_connect.converters.json.reader import schemaless_payload
 from airflow_connect.converters.json.text import (
-    HUGE_DOUBLE,
+    has_huge_double,
     MAX_DEPTH,
     MAX_NUMBER_DIGITS,
     has_long_number,
@@ -35,13 +35,13 @@ def plain_json(data: bytes, *, is_strict: bool = False, unread: Unread | None = 
     try:
         value = orjson.loads(data)
         # orjson reads integers beyond 64 bits as a double or an unsigned number. Writing the value again is the
-        # cheapest way to exclude them: integers beyond 53 bits fail, large doubles contain HUGE_DOUBLE.
+        # cheapest way to exclude them: integers beyond 53 bits fail, large doubles are found by `has_huge_double`.
         if len(data) < 19:
             return value
         written = orjson.dumps(value, None, orjson.OPT_STRICT_INTEGER)
         # A number with too many digits would have become much shorter. Only a document full of exponents could hide it.
         is_as_long = len(data) - len(written) < _MUCH_SHORTER or not has_long_number(data)
-        if is_as_long and HUGE_DOUBLE not in written:
+        if is_as_long and not has_huge_double(written):
             return value
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         pass

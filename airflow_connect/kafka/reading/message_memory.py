@@ -42,6 +42,8 @@ _ERR, _TOPIC, _PARTITION, _PAYLOAD, _LEN, _KEY, _KEY_LEN, _OFFSET = range(8)
 _TYPE, _TIMESTAMP = 11, 12
 _HEADERS_SIZE, _HEADERS = 15, 16
 _WORDS = 17
+_EMPTY_HEADERS = 1
+"""Largest size, in bytes, of the encoded headers of a record that has none."""
 
 
 class Event(NamedTuple):
@@ -97,18 +99,34 @@ class Messages:
             yield from self._batches(start, middle)
             yield from self._batches(middle, stop)
             return
-        tp = self._place(start)
+        tp, kind = self._place(start), int(self._kinds[start])
+        offsets, stamps = self._fields[_OFFSET][start:stop], self._stamps[start:stop]
+        keys = copied_values(self._fields[_KEY][start:stop], self._fields[_KEY_LEN][start:stop])
+        values = copied_values(self._fields[_PAYLOAD][start:stop], self._fields[_LEN][start:stop])
+        if self._have_no_headers(start, stop):
+            # Nothing refers to the messages any more: they take three times the memory of their values.
+            columns = (kind, offsets, stamps, keys, values)
+            yield ColumnBatch(
+                tp.topic, tp.partition, *columns, lambda *span: _records(tp, *columns, *span), lambda *_: None
+            )
+            return
         yield ColumnBatch(
             tp.topic,
             tp.partition,
-            int(self._kinds[start]),
-            self._fields[_OFFSET][start:stop],
-            self._stamps[start:stop],
-            copied_values(self._fields[_KEY][start:stop], self._fields[_KEY_LEN][start:stop]),
-            copied_values(self._fields[_PAYLOAD][start:stop], self._fields[_LEN][start:stop]),
+            kind,
+            offsets,
+            stamps,
+            keys,
+            values,
             lambda first, end: [self._record(tp, n) for n in range(start + first, start + end)],
             lambda first, end: self._headers(start + first, start + end),
         )
+
+    def _have_no_headers(self, start: int, stop: int) -> bool:
+        """Whether it is known of all these records; False: they have some, or each would have to be asked."""
+        if not self._library.has_known_headers or (self._raw_headers[1][start:stop] > _EMPTY_HEADERS).any():
+            return False
+        return self._headers(start, stop) is None
 
     def _place(self, index: int) -> TopicPartition:
         topic = int(self._fields[_TOPIC][index])
@@ -164,3 +182,35 @@ class Messages:
     def _bytes(self, address: int, length: int, index: int) -> bytes | None:
         found = int(self._fields[address][index])
         return ctypes.string_at(found, int(self._fields[length][index])) if found else None
+
+
+def _records(
+    tp: TopicPartition,
+    kind: int,
+    offsets: NDArray[np.int64],
+    stamps: NDArray[np.int64],
+    keys: Any,
+    values: Any,
+    first: int,
+    end: int,
+) -> list[KafkaRecord]:
+    """The records `[first, end)` of columns, as objects; none has headers."""
+    columns = (
+        offsets[first:end].tolist(),
+        keys.slice(first, end - first).to_pylist(),
+        values.slice(first, end - first).to_pylist(),
+        stamps[first:end].tolist(),
+    )
+    return [
+        KafkaRecord(
+            topic=tp.topic,
+            partition=tp.partition,
+            offset=offset,
+            key=key,
+            value=value,
+            timestamp=stamp if kind else None,
+            timestamp_type=kind,
+            headers=(),
+        )
+        for offset, key, value, stamp in zip(*columns, strict=True)
+    ]

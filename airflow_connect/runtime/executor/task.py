@@ -23,6 +23,7 @@ from airflow_connect.jvm.discovery.same_plugins import check_same
 from airflow_connect.kafka.clients.settings import consumer_config
 from airflow_connect.kafka.reading.batch_reader import RangeReader, read_ahead_settings
 from airflow_connect.runtime import crash_points
+from airflow_connect.runtime.executor.allocators import release_free_memory
 from airflow_connect.runtime.executor.converting import RecordConverter
 from airflow_connect.runtime.executor.error_policy import ErrorPolicy
 from airflow_connect.runtime.executor.memory import peak_memory_bytes
@@ -115,6 +116,7 @@ def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, mode: _CopyMode)
         if reader is not None:
             reader.close()
         progress.close()
+        release_free_memory()
     timings = {
         "open": round((opened - started) * 1000),
         "copy": round((copied - opened) * 1000),

@@ -125,11 +125,13 @@ def test_object_that_is_no_producer_is_refused() -> None:
 
 # --- messages that are lent out ---------------------------------------------------------------------------------------
 
-_WORDS = 13
+_WORDS = 17
 
 
 class FakeLibrary:
-    """Messages in memory of the test; timestamps as the public function tells them."""
+    """Messages in memory of the test; timestamps as the public function tells them, and no headers."""
+
+    has_known_headers = False
 
     def __init__(self, rows: list[tuple[int, int, int]]) -> None:
         """`rows`: error code, timestamp as it lies in memory, and as the function tells it."""
@@ -144,6 +146,12 @@ class FakeLibrary:
     def timestamp(self, pointer: int) -> tuple[int, int]:
         self.asked.append(int(np.flatnonzero(self.pointers == pointer)[0]))
         return self._told[pointer], 1
+
+    def headers(self, pointer: int) -> tuple[()]:
+        return ()
+
+    def topic_name(self, topic: int) -> str:
+        return "t"
 
     def destroy_message(self, pointer: int) -> None:
         self.destroyed.append((pointer, threading.get_ident()))
@@ -203,6 +211,18 @@ def lent_out() -> tuple[FakeLibrary, FakeConsumer, BatchFetch, list[Any]]:
     consumer: Any = FakeConsumer(library)
     fetch = BatchFetch(consumer)
     return library, consumer, fetch, list(fetch.fetch(100, 0.0))
+
+
+def test_messages_without_headers_are_given_back_while_their_batch_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeLibrary, "has_known_headers", True)
+    library, consumer, fetch, batches = lent_out()
+    fetch.close()
+    assert (fetch.is_closed, consumer.closed_after) == (True, 10)
+    library.memory[:] = -1
+    (batch,) = batches
+    assert (batch.headers(), batch.slice(2, 4).headers()) == (None, None)
+    told = [(r.offset, r.timestamp, r.timestamp_type, r.key, r.value, r.headers) for r in batch.slice(2, 4).records()]
+    assert told == [(n, n, 1, None, None, ()) for n in (2, 3)]
 
 
 def drop_elsewhere(batches: list[Any]) -> None:

@@ -67,4 +67,4 @@ class StorageTaskPlan:
     check_each: bool = False
     remembers_schemas: bool = False
     schemas_before: Mapping[TopicPartition, Schema] = field(default_factory=dict)
-    memory_budget_bytes: int = field(default=256 * 1024 * 1024)
+    memory_budget_bytes: int = field(default=128 * 1024 * 1024)
