@@ -21,7 +21,9 @@ from tests.unit.connectors.files.shared.test_columns import CONFIGS, ERRORS, HOU
 
 KEY_SCHEMA = '{"type":"struct","optional":false,"fields":[{"field":"k","type":"int64","optional":true}]}'
 OF_KEY = {key.replace("value", "key"): value for key, value in avro_messages.CONVERTER.items()}
-JSON_KEYS = st.integers(-5, 5).map(lambda n: b'{"k":%d}' % n)
+JSON_KEYS = st.integers(-5, 5).map(lambda n: b'{"k":%d}' % n) | st.sampled_from(
+    [b'{"k":1,"more":2}', b'{"k":1,"more":null}', b'{"k":null}', b"{}", b'{"k":9223372036854775808}', b'{"k":"1"}']
+)
 KEYS: dict[str, tuple[dict[str, str], st.SearchStrategy[Any]]] = {
     "string": ({"key.converter": STRING}, st.text(max_size=4).map(lambda text: text.encode("utf-8", "replace"))),
     "bytes": ({"key.converter": f"{KAFKA}.converters.ByteArrayConverter"}, st.binary(max_size=4)),
