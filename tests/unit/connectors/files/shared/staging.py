@@ -220,6 +220,9 @@ def without_dates(type_: pa.DataType) -> pa.DataType:
         return pa.struct([field.with_type(without_dates(field.type)) for field in type_])
     if pa.types.is_list(type_):
         return pa.list_(type_.value_field.with_type(without_dates(type_.value_type)))
+    if pa.types.is_map(type_):
+        key, item = (field.with_type(without_dates(field.type)) for field in (type_.key_field, type_.item_field))
+        return pa.map_(key, item)
     if pa.types.is_temporal(type_):
         return pa.int64() if type_.bit_width == 64 else pa.int32()
     return type_

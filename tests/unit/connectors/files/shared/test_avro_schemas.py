@@ -71,6 +71,11 @@ EDGES: list[tuple[Any, list[bytes]]] = [
     ([{"type": "bytes", "connect.default": "\xff"}, "null"], [b"\x02", b"\0\0"]),
     ({"type": "array", "items": ["null", "string"]}, [b"\0", b"\x04\0\x02\0\0", b"\x03\x02\x02\0\0"]),
     ({"type": "map", "values": "int"}, [b"\0", b"\x04\x02a\x02\x02a\x04\0"]),
+    (
+        {"type": "map", "values": {"type": "long", "logicalType": "timestamp-millis"}},
+        [b"\x02\x02a" + value + b"\0" for value in LONGS],
+    ),
+    ({"type": "map", "values": ["null", {"type": "map", "values": "string"}]}, [b"\0", b"\x04\0\0\x02b\x02\0\0"]),
 ]
 
 
