@@ -1,7 +1,7 @@
 """What the libraries need alone: reading, parsing, compressing, each once on the same records, in one process.
 
-`python -m tests.bench.bare_costs` prints CPU seconds per million records: the least that a row of docs/benchmarks.md can
-cost with these libraries, because nothing is checked, counted, sorted or sent.
+`python -m tests.bench.bare_costs` prints CPU seconds per million records: the least that a row of docs/benchmarks.md
+can cost with these libraries, because nothing is checked, counted, sorted or sent.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _typed(batch: Sequence[bytes]) -> pa.Table:
 
 
 def _parquet(tables: Sequence[pa.Table]) -> int:
-    """One row group of each 100,000 records, about."""
+    """Row groups of six batches, about 100,000 records; returns the size of the file."""
     written = io.BytesIO()
     with pq.ParquetWriter(written, SCHEMA, compression="zstd", compression_level=1, use_dictionary=["event"]) as writer:
         for start in range(0, len(tables), 6):
@@ -152,10 +152,12 @@ def _read(bootstrap: str, *, reads_values: bool) -> None:
 @contextmanager
 def _broker() -> Iterator[str]:
     memory = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
-    with tempfile.TemporaryDirectory(prefix="airflow-connect-bench-", dir=memory) as folder:
-        with KafkaBroker.start(Path(folder) / "kafka", heap_mb=1024) as kafka:
-            fill(kafka.bootstrap, LOAD, 0, lambda _: None)
-            yield kafka.bootstrap
+    with (
+        tempfile.TemporaryDirectory(prefix="airflow-connect-bench-", dir=memory) as folder,
+        KafkaBroker.start(Path(folder) / "kafka", heap_mb=1024) as kafka,
+    ):
+        fill(kafka.bootstrap, LOAD, 0, lambda _: None)
+        yield kafka.bootstrap
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ import orjson
 
 from airflow_connect.converters.json.reader import schemaless_payload
 from airflow_connect.converters.json.text import (
-    has_huge_double,
     MAX_DEPTH,
     MAX_NUMBER_DIGITS,
+    has_huge_double,
     has_long_number,
     is_deeper,
     may_overflow,

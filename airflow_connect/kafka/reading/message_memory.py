@@ -105,10 +105,12 @@ class Messages:
         values = copied_values(self._fields[_PAYLOAD][start:stop], self._fields[_LEN][start:stop])
         if self._have_no_headers(start, stop):
             # Nothing refers to the messages any more: they take three times the memory of their values.
-            columns = (kind, offsets, stamps, keys, values)
-            yield ColumnBatch(
-                tp.topic, tp.partition, *columns, lambda *span: _records(tp, *columns, *span), lambda *_: None
-            )
+            columns = (offsets, stamps, keys, values)
+
+            def read(first: int, end: int) -> list[KafkaRecord]:
+                return _records(tp, kind, columns, first, end)
+
+            yield ColumnBatch(tp.topic, tp.partition, kind, *columns, read, lambda first, end: None)
             return
         yield ColumnBatch(
             tp.topic,
@@ -187,19 +189,18 @@ class Messages:
 def _records(
     tp: TopicPartition,
     kind: int,
-    offsets: NDArray[np.int64],
-    stamps: NDArray[np.int64],
-    keys: Any,
-    values: Any,
+    columns: tuple[NDArray[np.int64], NDArray[np.int64], Any, Any],
     first: int,
     end: int,
 ) -> list[KafkaRecord]:
-    """The records `[first, end)` of columns, as objects; none has headers."""
-    columns = (
+    """The records `[first, end)` as objects; none has headers. `columns`: offsets, timestamps, keys, values."""
+    offsets, stamps, keys, values = columns
+    rows = zip(
         offsets[first:end].tolist(),
+        stamps[first:end].tolist(),
         keys.slice(first, end - first).to_pylist(),
         values.slice(first, end - first).to_pylist(),
-        stamps[first:end].tolist(),
+        strict=True,
     )
     return [
         KafkaRecord(
@@ -212,5 +213,5 @@ def _records(
             timestamp_type=kind,
             headers=(),
         )
-        for offset, key, value, stamp in zip(*columns, strict=True)
+        for offset, stamp, key, value in rows
     ]

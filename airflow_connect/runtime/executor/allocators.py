@@ -4,11 +4,11 @@ By default, glibc keeps an arena for each thread of librdkafka and of the upload
 memory. With the same work, the process then grows from run to run (measured: 440 to 930 MB in six runs; with one arena
 and the system's pool a constant 415 MB, for the same CPU time).
 
-glibc maps blocks of 128 KiB or more anew, and the kernel clears their pages, until it has seen that they are freed soon.
-A trim threshold ends this learning, so a process that had copied nothing before mapped every column anew: 170,000 to
-540,000 page faults per million records, a fifth to a third of the CPU time. Blocks of up to 16 MiB therefore come from
-the heap from the start (50,000 to 140,000 faults), whose free end is given back beyond the same size. Larger ones stay
-mapped: a buffer of a part of 25 MB then grows without being copied.
+glibc maps blocks of 128 KiB or more anew, and the kernel clears their pages, until it has seen that they are freed
+soon. A trim threshold ends this learning, so a process that had copied nothing before mapped every column anew: 170,000
+to 540,000 page faults per million records, a fifth to a third of the CPU time. Blocks of up to 16 MiB therefore come
+from the heap from the start (50,000 to 140,000 faults), whose free end is given back beyond the same size. Larger ones
+stay mapped: a buffer of a part of 25 MB then grows without being copied.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from airflow_connect.stores.store import Stager, Store
 
 CHECK_MEMORY_EVERY = 2000
-"""Number of records between two checks of the memory budget, because adding up thousands of open files takes time."""
+"""Records on the reference path between two checks of the memory budget: each adds up all open files."""
 
 
 class StorageSinkTask(SinkTask):
@@ -46,6 +46,8 @@ class StorageSinkTask(SinkTask):
         self._writers: dict[TopicPartition, TopicPartitionWriter] = {}
         self._by_name: dict[tuple[str, int], TopicPartitionWriter] = {}
         self._since_check = 0
+        self._added_bytes = 0
+        """Bytes of columns since the last check. Adding up thousands of open files takes as long as writing a batch."""
         self._columns: ColumnLayout | None = None
         self._schema_ids: dict[tuple[str, int], SchemaIds] = {}
 
@@ -159,8 +161,8 @@ class StorageSinkTask(SinkTask):
             found = self._schema_ids[batches[0].original_topic, batches[0].original_partition]
             for piece in batches:
                 found.add_columns(piece.value.values)
-        self._since_check += sum(map(len, batches))
-        if self._since_check >= CHECK_MEMORY_EVERY:
+        self._added_bytes += sum(piece.value.values.nbytes for piece in batches)
+        if self._added_bytes >= self._opened()[0].memory_budget_bytes >> 4:
             self._keep_memory_bounded()
         return True
 
@@ -211,7 +213,7 @@ class StorageSinkTask(SinkTask):
 
     def _keep_memory_bounded(self) -> None:
         """Spill the largest files until half of the budget is free, so the task does not spill all the time."""
-        self._since_check = 0
+        self._since_check = self._added_bytes = 0
         for writer in self._writers.values():
             writer.added_bytes = 0
         budget = self._opened()[0].memory_budget_bytes
