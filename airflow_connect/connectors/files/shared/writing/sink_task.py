@@ -161,7 +161,7 @@ class StorageSinkTask(SinkTask):
             found = self._schema_ids[batches[0].original_topic, batches[0].original_partition]
             for piece in batches:
                 found.add_columns(piece.value.values)
-        self._added_bytes += sum(piece.value.values.nbytes for piece in batches)
+        self._added_bytes += sum(map(_size_of, batches))
         if self._added_bytes >= self._opened()[0].memory_budget_bytes >> 4:
             self._keep_memory_bounded()
         return True
@@ -227,3 +227,8 @@ class StorageSinkTask(SinkTask):
                 break
             stream.spill()
             held -= size
+
+
+def _size_of(batch: RecordColumns) -> int:
+    """Bytes of the values and keys."""
+    return batch.value.values.nbytes + (0 if batch.key is None else batch.key.values.nbytes)
