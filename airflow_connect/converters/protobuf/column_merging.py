@@ -117,21 +117,18 @@ def list_column(lists: Lists, schema: Schema) -> Any:
     return pa.ListArray.from_arrays(lists.offsets, lists.items, type=kind)
 
 
-def sorted_map_column(lists: Lists, schema: Schema, *, is_unsigned: bool) -> Any:
+def sorted_map_column(lists: Lists, schema: Schema) -> Any:
     """A column of maps, each sorted by its keys.
 
     Args:
         lists: entries, structs of a key and a value.
         schema: of the maps.
-        is_unsigned: keys are unsigned numbers of 64 bits.
 
     Raises:
-        NotPlainError: a message has a key twice, or a number as a key that is negative in Java.
+        NotPlainError: a message has a key twice.
     """
     owners = np.repeat(np.arange(len(lists.counts)), lists.counts)
     keys, values = lists.items.flatten()
-    if is_unsigned and len(keys) and np.min(keys.to_numpy()) < 0:
-        raise NotPlainError
     comparable = keys.cast(pa.int8()) if pa.types.is_boolean(keys.type) else keys
     by: Any = pa.table({"owner": pa.array(owners), "key": comparable})
     order: Any = pc.sort_indices(by, sort_keys=[("owner", "ascending"), ("key", "ascending")])

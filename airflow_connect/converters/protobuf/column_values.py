@@ -33,6 +33,7 @@ _NS_PER_S = 1_000_000_000
 _YEARS = (1583, 9999)
 """Of dates: Java's calendar has leap years of another kind before them."""
 _QUIET = np.uint32(1 << 22)
+_LARGEST_INT64 = np.uint64(2**63 - 1)
 _SHORT = {Type.INT8: np.int8, Type.INT16: np.int16}
 
 
@@ -87,6 +88,13 @@ def _int64(values: NDArray[np.uint64]) -> NDArray[np.int64]:
     return values.view(np.int64)
 
 
+def _uint64(values: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Those below 2^63: a larger one becomes negative, and its record is named."""
+    if len(values) and np.max(values) > _LARGEST_INT64:
+        raise NotPlainError
+    return values.view(np.int64)
+
+
 def _uint32(values: NDArray[np.uint64]) -> NDArray[np.int64]:
     return values.astype(np.uint32).astype(np.int64)
 
@@ -104,7 +112,7 @@ _VARINTS: Mapping[int, Callable[[NDArray[np.uint64]], Any]] = {
     _FD.TYPE_UINT32: _uint32,
     _FD.TYPE_INT64: _int64,
     _FD.TYPE_SINT64: _sint64,
-    _FD.TYPE_UINT64: _int64,
+    _FD.TYPE_UINT64: _uint64,
     _FD.TYPE_BOOL: lambda values: values != 0,
 }
 _FIXED: Mapping[int, tuple[int, Callable[[NDArray[np.uint64]], Any]]] = {
@@ -112,7 +120,7 @@ _FIXED: Mapping[int, tuple[int, Callable[[NDArray[np.uint64]], Any]]] = {
     _FD.TYPE_DOUBLE: (8, lambda values: values.view(np.float64)),
     _FD.TYPE_FIXED32: (4, _uint32),
     _FD.TYPE_SFIXED32: (4, _int32),
-    _FD.TYPE_FIXED64: (8, _int64),
+    _FD.TYPE_FIXED64: (8, _uint64),
     _FD.TYPE_SFIXED64: (8, _int64),
 }
 

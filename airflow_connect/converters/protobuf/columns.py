@@ -40,7 +40,7 @@ from airflow_connect.converters.protobuf.column_values import (
     scalar_reader,
 )
 from airflow_connect.converters.protobuf.names import JSON_MESSAGES, ProtobufOptions
-from airflow_connect.converters.protobuf.reading import UNSIGNED_64, may_be_missing, single_reader
+from airflow_connect.converters.protobuf.reading import may_be_missing, single_reader
 from airflow_connect.converters.protobuf.to_connect import is_map, plain_fields, real_oneofs, union_name
 from airflow_connect.converters.scan import NotPlainError, Scan, padded
 
@@ -199,14 +199,12 @@ class _Readers:
             columns = read_entries(scan.of(*scan.lengths(is_zigzag=False)))
             return pa.StructArray.from_arrays([columns["key"], columns["value"]], ["key", "value"])
 
-        empty, is_unsigned = entries(_scan_of()), key.type in UNSIGNED_64
+        empty = entries(_scan_of())
         return _Slot(
             field.name,
             field.number,
             _repeated_forms(field, FieldReader(LENGTH, entries)),
-            lambda pieces, count: sorted_map_column(
-                merged_lists(pieces, count, empty), schema, is_unsigned=is_unsigned
-            ),
+            lambda pieces, count: sorted_map_column(merged_lists(pieces, count, empty), schema),
         )
 
     def _value(self, field: Any, schema: Schema, level: int) -> FieldReader:

@@ -194,7 +194,17 @@ def test_numbers_of_every_length_are_read(number: int) -> None:
     # 32 bits and booleans, too, may be written as longer numbers.
     each = b"\x08" + varint + b"\x12" + bytes([len(packed)]) + packed
     each += b"".join(tag + varint for tag in (b"\x18", b"\x20", b"\x28", b"\x30"))
-    assert check(message, [each, each])
+    # An unsigned number beyond 63 bits changes, and is named: one by one.
+    assert check(message, [each, each]) == (number < 2**63)
+
+
+@pytest.mark.parametrize("kind", ["uint64", "fixed64"])
+@pytest.mark.parametrize("number", [2**63 - 1, 2**63, 2**64 - 1])
+def test_unsigned_number_beyond_63_bits_goes_one_by_one(kind: str, number: int) -> None:
+    message = message_type(f"optional {kind} a = 1; repeated {kind} b = 2; map<{kind}, {kind}> c = 3;")
+    made = message_factory.GetMessageClass(message)
+    for fields in ({"a": number}, {"b": [1, number]}, {"c": {number: 1}}, {"c": {1: number}}):
+        assert check(message, [made(**fields).SerializeToString()]) == (number < 2**63)
 
 
 def _varint(number: int) -> bytes:
