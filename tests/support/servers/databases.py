@@ -29,7 +29,8 @@ _WAITING = {
     " AND db = DATABASE() AND time_ms > {seconds} * 1000",
 }
 _OTHERS = {
-    "postgresql": "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    "postgresql": "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    " AND backend_type = 'client backend'",
     "mysql": "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()",
 }
 _END = {"postgresql": "SELECT pg_terminate_backend({})", "mysql": "KILL {}"}
