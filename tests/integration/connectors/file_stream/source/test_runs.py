@@ -116,7 +116,9 @@ def test_file_that_is_written_rotated_and_deleted_while_runs_go_on(make_lines: M
     writer.start()
     try:
         for _ in range(3):
-            source.run(tasks_max="2")
+            report = source.try_run(tasks_max="2")
+            # A file that is renamed between the list of files and its reading ends a run; the next one finds it.
+            assert report.error is None or report.error["code"] == "file.changed_meanwhile", report.error
     finally:
         writer.join()
     (tmp_path / "app.log.10").unlink() if source.run(tasks_max="2") else None
