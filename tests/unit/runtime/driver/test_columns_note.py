@@ -46,7 +46,7 @@ class Task(SinkTask):
 
 
 class OwnFormat(JsonFormat):
-    """A format of somebody else, which may write values otherwise."""
+    """A third-party format, which may write values differently."""
 
 
 class Rows(SinkConnector):

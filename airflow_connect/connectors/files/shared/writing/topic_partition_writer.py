@@ -146,8 +146,9 @@ class TopicPartitionWriter:
     def _has_other_keys(self, directory: str, schema: Schema | None, record: SinkRecord) -> bool:
         """Whether the open file's keys have another schema: a file of keys has one, and would lose what it has not."""
         file = self._open.get((directory, schema))
-        is_stored = self._plan.key is not None and record.key is not None and file is not None
-        return is_stored and file is not None and file.key_schema != record.key_schema
+        if file is None or self._plan.key is None or record.key is None:
+            return False
+        return file.key_schema != record.key_schema
 
     def put_columns(self, batch: LaidOut) -> None:
         """Write a batch; equivalent to `put` of each record.
