@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -66,6 +67,8 @@ class OpenSession:
     def stop(self) -> None:
         """End the session, then the JVM."""
         try:
+            if self.gateway is not None:
+                _stop_accumulators(self.session)
             self.session.stop()
         finally:
             if self.gateway is not None:
@@ -160,6 +163,18 @@ def _forget_gateway() -> None:
         gateway.shutdown()
     SparkContext._gateway = None
     SparkContext._jvm = None
+
+
+def _stop_accumulators(session: SparkSession) -> None:
+    """Stop pyspark's server for accumulators, which a copy does not use, while Spark stops and not after it.
+
+    It looks once a second whether it should stop, and `SparkSession.stop` would wait for that (pyspark/accumulators.py
+    in Spark 4.2).
+    """
+    context = session.sparkContext
+    server, context._accumulatorServer = getattr(context, "_accumulatorServer", None), None
+    if server is not None:
+        threading.Thread(target=server.shutdown, name="accumulators-stop", daemon=True).start()
 
 
 def _with_retries(master: str) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 
 import pytest
+from pyspark import accumulators
 
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.driver.stopping import StoppedError, StopRequest
 from airflow_connect.runtime.engine import spark
 from airflow_connect.runtime.engine.spark import SparkEngine
 from tests.support.processes.proc import children_of, freeze
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -40,7 +43,23 @@ def test_empty_plan_starts_no_session_and_no_process(make_topic, make_sink, open
     assert opened == []
 
 
-def test_connectors_of_a_command_share_one_session_that_ends_with_the_engine(make_topic, fill, make_sink, opened):
+@pytest.fixture
+def slow_accumulators(monkeypatch):
+    """Pyspark's server for accumulators ends when this event is set, and not before."""
+    may_end, end = threading.Event(), accumulators.AccumulatorTCPServer.shutdown
+
+    def wait(server):
+        may_end.wait()
+        end(server)
+
+    monkeypatch.setattr(accumulators.AccumulatorTCPServer, "shutdown", wait)
+    yield may_end
+    may_end.set()
+
+
+def test_connectors_of_a_command_share_one_session_that_ends_with_the_engine(
+    make_topic, fill, make_sink, opened, slow_accumulators
+):
     before = children_of(os.getpid())
     sinks, values = [], []
     with SparkEngine({"spark.master": "local[1]"}) as engine:
@@ -53,6 +72,9 @@ def test_connectors_of_a_command_share_one_session_that_ends_with_the_engine(mak
         jvm = opened[0].gateway.process.pid
         assert jvm in children_of(os.getpid())
 
+    # Here only: the engine has not waited for the accumulators, which no task uses.
+    slow_accumulators.set()
+    wait_until(lambda: "accumulators-stop" not in {thread.name for thread in threading.enumerate()}, "they have ended")
     assert len(opened) == 1
     assert children_of(os.getpid()) == before
     sinks[0].assert_exactly_once(values[0] + values[1])
