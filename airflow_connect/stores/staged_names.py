@@ -10,8 +10,8 @@ the directory: Confluent's HDFS sink (HdfsSinkConnectorConstants.TEMPFILE_DIRECT
 
 from __future__ import annotations
 
+import os
 import re
-import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -56,7 +56,7 @@ def staged_path(identity: FileIdentity) -> str:
     """
     refuse_odd_directories(identity.key)
     above = _directory(identity.root) if identity.key.startswith(identity.root) else ""
-    return f"{above}{TEMPORARY}/{identity.key.removeprefix(above)}.{uuid.uuid4().hex[:16]}_tmp"
+    return f"{above}{TEMPORARY}/{identity.key.removeprefix(above)}.{os.urandom(8).hex()}_tmp"
 
 
 def probe_paths(prefix: str) -> tuple[str, str]:
@@ -65,7 +65,7 @@ def probe_paths(prefix: str) -> tuple[str, str]:
     Args:
         prefix: common prefix of the run's keys, by which a sweep finds the file.
     """
-    key = f"{prefix}{PROBE_NAME}-{uuid.uuid4().hex[:8]}"
+    key = f"{prefix}{PROBE_NAME}-{os.urandom(4).hex()}"
     identity = FileIdentity(key, "", 0, 0, root=prefix)
     return staged_path(identity), staged_path(identity)
 

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 from airflow_connect.errors import JarsError
 from airflow_connect.jvm.java import java_executable
@@ -62,10 +61,10 @@ class Artifact:
 
     def dependency(self) -> str:
         """Return the `<dependency>` element of an Ivy module."""
-        org, name, version = quoteattr(self.org), quoteattr(self.name), quoteattr(self.version)
+        org, name, version = _quoted(self.org), _quoted(self.name), _quoted(self.version)
         body = ""
         if self.classifier:
-            kind, classifier = quoteattr(self.extension), quoteattr(self.classifier)
+            kind, classifier = _quoted(self.extension), _quoted(self.classifier)
             body = f"<artifact name={name} type={kind} ext={kind} m:classifier={classifier}/>"
         attributes = 'transitive="false" conf="default->default"'
         return f"<dependency org={org} name={name} rev={version} {attributes}>{body}</dependency>"
@@ -107,9 +106,9 @@ def download(artifacts: Sequence[Artifact], into: Path, scratch: Path, on_poll: 
 def _start(share: Sequence[Artifact], into: Path, work: Path) -> tuple[subprocess.Popen[bytes], Path]:
     work.mkdir()
     root = os.environ.get("AIRFLOW_CONNECT_MAVEN_ROOT")
-    root_attribute = f"root={quoteattr(root)}" if root else ""  # without it Ivy takes Maven Central
+    root_attribute = f"root={_quoted(root)}" if root else ""  # without it Ivy takes Maven Central
     settings, module, log = work / "settings.xml", work / "ivy.xml", work / "log"
-    settings.write_text(SETTINGS.format(cache=quoteattr(str(work / "cache")), root=root_attribute))
+    settings.write_text(SETTINGS.format(cache=_quoted(str(work / "cache")), root=root_attribute))
     module.write_text(MODULE.format(dependencies="".join(artifact.dependency() for artifact in share)))
     types = {"jar", "bundle", "maven-plugin", *(artifact.extension for artifact in share)}
     options = os.environ.get("IVY_JAVA_OPTS", "").split()
@@ -151,3 +150,11 @@ def download_error(log: str) -> JarsError:
         advice = "Its last lines above show the reason."
     tail = "\n".join(line for line in log.splitlines() if line.strip())[-LOG_TAIL_CHARS:]
     return JarsError(f"Jars could not be fetched: {cause}\n{tail}\n", code="jars.fetch", suggestion=advice)
+
+
+def _quoted(text: str) -> str:
+    """An attribute's value in XML, with its quotes."""
+    # Imported here: it brings urllib.request and ssl, which a run without Java does not need.
+    from xml.sax.saxutils import quoteattr
+
+    return quoteattr(text)

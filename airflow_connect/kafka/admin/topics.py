@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -136,6 +135,8 @@ def all_names(admin: Admin) -> list[str]:
 
 
 def _missing(wanted: Sequence[str], existing: Sequence[str]) -> ConfigError:
+    import difflib  # for this error only
+
     missing = [name for name in wanted if name not in existing]
     near = list(dict.fromkeys(match for name in missing for match in difflib.get_close_matches(name, existing, 3, 0.6)))
     return ConfigError(

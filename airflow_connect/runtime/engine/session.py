@@ -169,11 +169,12 @@ def _stop_accumulators(session: SparkSession) -> None:
     """Stop pyspark's server for accumulators, which a copy does not use, while Spark stops and not after it.
 
     It looks once a second whether it should stop, and `SparkSession.stop` would wait for that (pyspark/accumulators.py
-    in Spark 4.2).
+    in Spark 4.2). The end of the JVM closes its connection before that: for this server, an error with a traceback.
     """
     context = session.sparkContext
     server, context._accumulatorServer = getattr(context, "_accumulatorServer", None), None
     if server is not None:
+        server.handle_error = lambda *connection: None
         threading.Thread(target=server.shutdown, name="accumulators-stop", daemon=True).start()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import uuid
+import os
 
 from airflow_connect.errors import AccessError, ConnectError
 from airflow_connect.stores.s3.requests import S3Requests, odd_key
@@ -26,7 +26,7 @@ def check_bucket(requests: S3Requests, prefix: str) -> None:
         ConfigError: the bucket is in another region, or the store does not keep the names of this prefix.
         UnavailableError: the address does not answer.
     """
-    key = f"{prefix}{PROBE_NAME}-{uuid.uuid4().hex[:8]}"
+    key = f"{prefix}{PROBE_NAME}-{os.urandom(4).hex()}"
     upload_id = _started(requests, key)
     try:
         requests.check_key_is_kept(key, upload_id)

@@ -7,8 +7,8 @@ handed over; `_Upload` is shared with the pool's threads and guarded by its lock
 from __future__ import annotations
 
 import logging
+import os
 import threading
-import uuid
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -37,7 +37,7 @@ class _Upload:
         self._requests = requests
         self._identity = identity
         self._run_id = run_id
-        self._file_id = uuid.uuid4().hex[:16]
+        self._file_id = os.urandom(8).hex()
         self._lock = threading.Lock()
         self._creation = threading.Lock()
         self._upload_id = ""

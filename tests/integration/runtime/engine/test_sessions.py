@@ -58,7 +58,7 @@ def slow_accumulators(monkeypatch):
 
 
 def test_connectors_of_a_command_share_one_session_that_ends_with_the_engine(
-    make_topic, fill, make_sink, opened, slow_accumulators
+    make_topic, fill, make_sink, opened, slow_accumulators, capfd
 ):
     before = children_of(os.getpid())
     sinks, values = [], []
@@ -75,6 +75,7 @@ def test_connectors_of_a_command_share_one_session_that_ends_with_the_engine(
     # Here only: the engine has not waited for the accumulators, which no task uses.
     slow_accumulators.set()
     wait_until(lambda: "accumulators-stop" not in {thread.name for thread in threading.enumerate()}, "they have ended")
+    assert "Traceback" not in capfd.readouterr().err
     assert len(opened) == 1
     assert children_of(os.getpid()) == before
     sinks[0].assert_exactly_once(values[0] + values[1])
