@@ -61,7 +61,7 @@ def _measured(bootstrap: str, folder: Path, count: int) -> str:
     names = [f"many-{count}-{number}" for number in range(count)]
     for name in names:
         create_topic(bootstrap, name, 1)
-    _produce(bootstrap, names, RECORDS)
+    produce(bootstrap, names, RECORDS)
     with WorkerProcess(folder, _worker(bootstrap, count)) as worker, TreeSampler(worker.pid) as sampler:
 
         def step(wanted: int, begin: Callable[[], None]) -> Step:
@@ -78,7 +78,7 @@ def _measured(bootstrap: str, folder: Path, count: int) -> str:
                     raise RuntimeError(f"{name}: {answer.status} {answer.body}")
 
         first = step(RECORDS, configure)
-        again = step(RECORDS + NEW_RECORDS, lambda: _produce(bootstrap, names, NEW_RECORDS))
+        again = step(RECORDS + NEW_RECORDS, lambda: produce(bootstrap, names, NEW_RECORDS))
         cpu = cpu_seconds(worker.pid)
         time.sleep(IDLE_S)
         idle = cpu_seconds(worker.pid) - cpu
@@ -96,7 +96,7 @@ def _config(name: str, folder: Path) -> dict[str, str]:
     return {"connector.class": "FileStreamSink", "topics": name, "file": str(folder / name), "tasks.max": "1"}
 
 
-def _produce(bootstrap: str, names: list[str], count: int) -> None:
+def produce(bootstrap: str, names: list[str], count: int) -> None:
     failed: list[object] = []
     settings = {"bootstrap.servers": bootstrap, "on_delivery": lambda error, _: failed.append(error) if error else None}
     producer = Producer(settings)

@@ -42,6 +42,7 @@ class AirflowServer:
         home: AIRFLOW_HOME, a temporary folder.
         url: of UI and REST API; everybody is an administrator.
         log_path: the log of all components.
+        pid: of the process whose descendants the components and the tasks are.
     """
 
     def __init__(self) -> None:
@@ -55,6 +56,7 @@ class AirflowServer:
         self._client = httpx.Client(base_url=self.url, timeout=30)
         self._env = _environment(self.home, self.url, worker_log, trigger_log)
         self._processes = [self._start("standalone", self._is_healthy)]
+        self.pid = self._processes[0].pid
         token = self._client.get("/auth/token").raise_for_status().json()["access_token"]
         self._client.headers["Authorization"] = f"Bearer {token}"
 
