@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -111,7 +111,7 @@ def main() -> int:
 
 
 def _round(
-    airflow: AirflowServer, dag_ids: Sequence[str], file: str, source: str, arguments: dict[str, object]
+    airflow: AirflowServer, dag_ids: Sequence[str], file: str, source: str, arguments: Mapping[str, object]
 ) -> Round:
     """Schedule every DAG for one minute that comes, and wait for the ends of their runs."""
     minute = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(minutes=2)
