@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.errors import ConfigError, TaskFailedError, missing_package
 from airflow_connect.jvm.java import java_home
@@ -171,7 +171,7 @@ def _stop_accumulators(session: SparkSession) -> None:
     It looks once a second whether it should stop, and `SparkSession.stop` would wait for that (pyspark/accumulators.py
     in Spark 4.2). The end of the JVM closes its connection before that: for this server, an error with a traceback.
     """
-    context = session.sparkContext
+    context: Any = session.sparkContext
     server, context._accumulatorServer = getattr(context, "_accumulatorServer", None), None
     if server is not None:
         server.handle_error = lambda *connection: None
