@@ -117,7 +117,7 @@ def transformed(
     return piece
 
 
-_NO_VALUES = (ValueColumns(None, pa.array([], pa.binary())),)
+_NO_VALUES = (ValueColumns(None, pa.nulls(0, pa.binary())),)
 """Of a batch in which no record has a value."""
 _VALUE_CONVERTER, _KEY_CONVERTER, _NULL_VALUES = "the value converter", "the key converter", "null values"
 
