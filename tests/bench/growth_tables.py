@@ -16,7 +16,7 @@ import psycopg
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.runtime.spec import RunSpec
 from tests.bench import last_release
-from tests.bench.growth import Cost, memory_folder, run_in_process
+from tests.bench.growth import Cost, idle_run, memory_folder, run_in_process
 from tests.devstack.postgresql import PostgresServer
 from tests.support.kafka_data import create_topic
 
@@ -45,7 +45,7 @@ def main() -> int:
             spec = _spec(name, kafka.bootstrap, server.jdbc_url_of(name))
             with psycopg.connect(server.url_of(name).replace("+psycopg", "")) as connection:
                 _execute(connection, _MAKE, range(count))
-                first, idle = run_in_process(spec), run_in_process(spec)
+                first, idle = run_in_process(spec), idle_run(spec)
                 _execute(connection, _ADD, range(0, count, EVERY))
                 few = run_in_process(spec)
             copied = [cost.report["records"] for cost in (first, idle, few)]
