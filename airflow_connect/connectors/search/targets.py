@@ -87,9 +87,11 @@ class Targets:
             target = self._found[topic] = self._prepared(topic)
             self._look(target.name, topic)
         if has_value and topic not in self._mapped:
-            if self._config.has_schema(topic):
+            follows = self._config.has_schema(topic)
+            if follows:
                 self._ensure_mapping(target.name, schema)
-            self._name_dates(target.name, list(dates_in(schema)))
+            compacts = self._config.compacts_maps if follows else None
+            self._name_dates(target.name, list(dict.fromkeys(dates_in(schema, compacts_maps=compacts))))
             self._mapped.add(topic)
         return target
 
