@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.sink_state import StateAfter
 from airflow_connect.connectors.search import keys
 from airflow_connect.connectors.search.keys import SearchKeys as Keys
+from airflow_connect.errors import SearchError
 
 if TYPE_CHECKING:
     from airflow_connect.api.sink_state import CopiedRun
@@ -135,13 +136,22 @@ def _ignoring_fields(mapping: Any, place: str) -> Iterator[str]:
 
 
 def state_after(run: CopiedRun) -> StateAfter:
-    """The ids of the indices that were written, and notes about those that are others than before."""
+    """The ids of the indices that were written, and notes about those that are others than before.
+
+    Raises:
+        SearchError: tasks of the run have written to different indices of one name: no task has seen both.
+    """
     known = _of_earlier_runs(run.planned.kept)
     now: dict[str, dict[str, str]] = {}
     created: set[str] = set()
     for report in run.reports:
-        now |= {name: {name: index} for name, index in report.details.get(INDICES, {}).items()}
-        now |= report.details.get(BEHIND, {})
+        seen = {name: {name: index} for name, index in report.details.get(INDICES, {}).items()}
+        seen |= report.details.get(BEHIND, {})
+        for name, found in seen.items():
+            before = now.get(name, found)
+            if _are_others(before, found) and _are_others(found, before):
+                raise gone_meanwhile(name, "this run")
+        now |= seen
         created.update(report.details.get(CREATED, ()))
     later = next((f"{r.range.topic_partition} from offset {r.range.start}" for r in run.reports if r.range.start), "")
     notes = [
@@ -155,6 +165,16 @@ def state_after(run: CopiedRun) -> StateAfter:
     parts = {INDICES: plain, BEHIND: behind}
     return StateAfter(
         kept={"v": _VERSION, **{part: found for part, found in parts.items() if found}} if known else {}, notes=notes
+    )
+
+
+def gone_meanwhile(name: str, who: str) -> SearchError:
+    """The error about a target that was deleted, or moved, while `who` wrote to it."""
+    return SearchError(
+        f"{name} was deleted while {who} wrote to it, or leads to other indices now: documents that were written before"
+        " are not there.",
+        code="search.deleted",
+        suggestion="Run again: the next run writes the records of this one again.",
     )
 
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from airflow_connect.connectors.search import keys
 from airflow_connect.connectors.search.answers import TOO_MANY_FIELDS
-from airflow_connect.connectors.search.indices import LOOK, UNSEEN, UNSEEN_UPSERTS, Indices, newest
+from airflow_connect.connectors.search.indices import LOOK, UNSEEN, UNSEEN_UPSERTS, Indices, gone_meanwhile, newest
 from airflow_connect.connectors.search.keys import SearchKeys as Keys
 from airflow_connect.connectors.search.mapping import dates_in, is_date, mapping_of
 from airflow_connect.errors import AccessError, DataError, SearchError, UnavailableError
@@ -118,12 +118,7 @@ class Targets:
             if now.ids.keys() - before.ids.keys():
                 self._note(name, now, has_keys=self._has_keys[name] and len(before.ids) == 1)
             if before.is_gone(now):
-                raise SearchError(
-                    f"{name} was deleted while this task wrote to it, or leads to other indices now: documents that"
-                    " were written before are not there.",
-                    code="search.deleted",
-                    suggestion="Run again: the next run writes the records of this one again.",
-                )
+                raise gone_meanwhile(name, "this task")
 
     def _look(self, name: str, topic: str) -> None:
         """Learn which indices a target has, and what is to be said about them."""
