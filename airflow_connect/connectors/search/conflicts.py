@@ -110,8 +110,8 @@ class _Meaning(Enum):
         "{records} not written, because a record of the same key with a higher version was in {target} first, as"
         " happens after an interrupted run, when several requests are sent at the same time, and if"
         " external.version.header goes back. The first was {place}; its document has version {version}. If another"
-        " program changes or deletes documents of {target}, that counts their versions up, too, and these records may be"
-        " missing."
+        " program changes or deletes documents of {target}, that counts their versions up, too, and these records may"
+        " be missing."
     )
     REFUSED = (
         "{records} NOT written to {target}, and counted as filtered: the documents with these keys have versions beyond"

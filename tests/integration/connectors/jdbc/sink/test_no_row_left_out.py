@@ -261,9 +261,7 @@ def test_upsert_into_a_table_of_mariadb_with_a_history(mariadb_database, count):
         "a TIMESTAMP(6) GENERATED ALWAYS AS ROW START, b TIMESTAMP(6) GENERATED ALWAYS AS ROW END,"
         " PERIOD FOR SYSTEM_TIME(a, b)"
     )
-    mariadb_database.execute(
-        f"CREATE TABLE orders (n BIGINT PRIMARY KEY, note TEXT, {period}) WITH SYSTEM VERSIONING"
-    )
+    mariadb_database.execute(f"CREATE TABLE orders (n BIGINT PRIMARY KEY, note TEXT, {period}) WITH SYSTEM VERSIONING")
     schema = s.struct(("n", s.INT64), ("note", s.OPTIONAL_STRING))
     for name in ("first", "second"):
         run = SinkRun(mariadb_database, name, insert_mode="upsert", pk_mode="record_value", pk_fields="n")
