@@ -227,7 +227,8 @@ class Tables:
 
     def _schema_of(self, field: SinkField) -> Schema:
         """The schema of a field, also where timestamp.fields.list makes a timestamp of it."""
-        is_moment = self._binding.is_moment(field) and field.schema.name is None
+        is_plain = field.schema.name is None and field.schema.type is not Type.ARRAY
+        is_moment = is_plain and self._binding.is_moment(field)
         return replace(field.schema, type=Type.INT64, name=TIMESTAMP) if is_moment else field.schema
 
     def columns(self) -> dict[str, list[str]]:
