@@ -29,7 +29,10 @@ BEHIND = "behind"
 """Member of the same: of each alias and data stream its newest indices, with their ids."""
 CREATED = "created"
 """Member of the same: targets that the task has created, and named."""
-LOOK = "?filter_path=error,status,*.settings.index.uuid,*.settings.index.mapping.ignore_malformed,*.mappings"
+LOOK = (
+    "?filter_path=error,status,*.settings.index.uuid,*.settings.index.mapping.ignore_malformed,*.mappings"
+    ",*.aliases.*.is_write_index"
+)
 """Options of a request that shows a target, of whose answer `Indices` is made."""
 UNSEEN = "So the run cannot see whether it is deleted meanwhile, nor whether its mapping ignores values."
 UNSEEN_UPSERTS = (
@@ -39,6 +42,7 @@ UNSEEN_UPSERTS = (
 _VERSION = 1
 _SHOWN = 3
 _MOST_KEPT = 20
+_EARLIER = 3
 _IGNORES = "ignore_malformed"
 _GENERATION = re.compile(r"\.ds-.*-(\d+)")
 
@@ -51,20 +55,24 @@ class Indices:
         ids: of each index, by its name.
         ignoring: what of each index ignores values that do not fit, by its name.
         lacking: what of each index leaves fields out of `_source`, by its name.
+        written: alias -> the index to which it writes, where it says so.
     """
 
     ids: Mapping[str, str]
     ignoring: Mapping[str, list[str]]
     lacking: Mapping[str, list[str]]
+    written: Mapping[str, str]
 
     @classmethod
     def of(cls, answer: Answer) -> Indices:
         """From the answer to a request with `LOOK`."""
         found = answer.body if answer.is_success and isinstance(answer.body, dict) else {}
         ids, ignoring, lacking = {}, {}, {}
+        written: dict[str, str] = {}
         for name, index in sorted(found.items()):
             settings = index.get("settings", {}).get("index", {})
             ids[name] = str(settings.get("uuid", ""))
+            written |= {alias: name for alias, own in index.get("aliases", {}).items() if own.get("is_write_index")}
             whole = [f"index.mapping.{_IGNORES}"] if _is_set(settings.get("mapping", {}).get(_IGNORES)) else []
             if ignores := [*whole, *_ignoring_fields(index.get("mappings", {}), "")]:
                 ignoring[name] = ignores
@@ -72,7 +80,15 @@ class Indices:
             parts = [f"_source.{key} ({', '.join(source[key])})" for key in ("excludes", "includes") if source.get(key)]
             if parts:
                 lacking[name] = parts
-        return cls(ids, ignoring, lacking)
+        return cls(ids, ignoring, lacking, written)
+
+    def earlier(self, target: str) -> list[str]:
+        """The indices of an alias or a data stream to which it no longer writes, the newest ones; [] for an index."""
+        names = sorted(self.ids)  # Their names end with a number that grows, or a date.
+        if target in self.ids or len(names) < 2:
+            return []
+        now = self.written.get(target, names[-1])
+        return [name for name in names if name != now][-_EARLIER:]
 
     def is_gone(self, now: Indices) -> bool:
         """Whether none of the indices is there any more."""
