@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.databases.connecting import is_of_a_driver
 from airflow_connect.databases.dialects.postgresql import QUOTES_TYPES, PostgreSqlDialect
+from airflow_connect.databases.failures import Failure, kind_of
 from airflow_connect.databases.read_timeout import peer_of, sockets_to
 
 if TYPE_CHECKING:
@@ -127,6 +129,32 @@ def arrow_stream(connection: Connection, isolation: str = "") -> ArrowStream | N
         return None
     # ADBC reads the names of types before the first statement. Poolers refuse options, so none are sent without need.
     return ArrowStream(like, isolation, "-c quote_all_identifiers=off" if connection.info.get(QUOTES_TYPES) else "")
+
+
+def is_to_same_server(connection: Connection, stream: ArrowStream) -> bool:
+    """Whether a stream has reached the server of its connection: an address, or a balancer, may have several.
+
+    Args:
+        connection: the one that the stream was opened beside, outside a transaction.
+        stream: newly opened.
+
+    Raises:
+        Exception: of the driver.
+    """
+    try:
+        began = connection.exec_driver_sql(_BEGAN).scalar_one()
+    except Exception as error:
+        if not is_of_a_driver(error) or kind_of(error) is not Failure.OTHER:
+            raise
+        return True  # It only speaks the protocol of PostgreSQL, and does not tell.
+    finally:
+        connection.rollback()
+    return [batch.column(0)[0].as_py() for batch in stream.batches(_BEGAN, _SMALL_BYTES)] == [began]
+
+
+_BEGAN = "SELECT extract(epoch FROM pg_postmaster_start_time())::text AS began"
+"""When a server was started, in microseconds: what no other server has. Its users may ask for this."""
+_SMALL_BYTES = 1 << 16
 
 
 def _reader(cursor: Any) -> Iterator[pa.RecordBatch]:

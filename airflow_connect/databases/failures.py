@@ -74,6 +74,8 @@ class Failure(Enum):
     """A row violates a constraint: unique, not null, check, foreign key."""
     VALUE = "value"
     """A value does not fit its column."""
+    TYPE = "type"
+    """A type does not fit its column, or another one, whatever the value is: a matter of the statement or the table."""
     OTHER = "other"
 
 
@@ -277,6 +279,11 @@ _ERRORS: dict[Failure, Callable[[str], ConnectError]] = {
         code="database.value",
         suggestion="Correct the value, or the type of its column.",
     ),
+    Failure.TYPE: lambda message: DatabaseError(
+        message,
+        code="database.type",
+        suggestion="Correct the types in the query, the trigger or the table that the database names.",
+    ),
     Failure.OTHER: lambda message: DatabaseError(
         message,
         code="database.failed",
@@ -289,7 +296,8 @@ def _kinds(original: Any) -> Iterator[Failure | None]:
     """Guesses, the most precise first."""
     state = getattr(original, "sqlstate", None)
     if isinstance(state, (str, bytes)) and state:
-        yield _of_sqlstate(state.decode() if isinstance(state, bytes) else state)
+        found = _of_sqlstate(state.decode() if isinstance(state, bytes) else state)
+        yield None if found is Failure.TYPE and _is_raised(original) else found
         yield Failure.CONSTRAINT if _is_raised(original) else None
     arguments = getattr(original, "args", ())
     module = type(original).__module__.partition(".")[0]
@@ -337,7 +345,8 @@ _SQLSTATES = {
     "P0": Failure.CONSTRAINT,  # RAISE, ASSERT and INTO STRICT of a trigger
     "54000": Failure.VALUE,  # a value that is too large for an index
     "22": Failure.VALUE,
-    "42804": Failure.VALUE,
+    "42804": Failure.TYPE,
+    "42846": Failure.TYPE,
 }
 """Codes of PostgreSQL, or their beginnings."""
 
@@ -364,6 +373,7 @@ _MYSQL_CODES = {
     # 1644: SIGNAL of a trigger. 1369: WITH CHECK OPTION of a view. 1526, 1591, 1748: no partition for a row.
     Failure.CONSTRAINT: (1062, 1048, 1451, 1452, 4025, 1364, 3819, 1586, 1644, 1369, 1526, 1591, 1748),
     Failure.VALUE: (1406, 1264, 1366, 1292, 1265, 1367, 1441, 3140, 1690, 1411, 1300, 1118, 1153, 4038),
+    Failure.TYPE: (4078, 4079),
 }
 _OF_MYSQL_CODE = {code: kind for kind, codes in _MYSQL_CODES.items() for code in codes}
 

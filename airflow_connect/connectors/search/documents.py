@@ -144,7 +144,10 @@ class DocumentMaker:
         elif field := next((name for name in fields if name in document), None):
             found = document[field]
             document[TIMESTAMP] = found if isinstance(found, str) else json.dumps(found)
-        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+        try:
+            return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+        except UnicodeEncodeError:  # Half of a surrogate pair, which JSON has as an escape only.
+            return json.dumps(document, separators=(",", ":")).encode()
 
 
 def _kind_of(text: bytes) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.sink_state import StateAfter
 from airflow_connect.connectors.search import keys
 from airflow_connect.connectors.search.keys import SearchKeys as Keys
+from airflow_connect.errors import SearchError
 
 if TYPE_CHECKING:
     from airflow_connect.api.sink_state import CopiedRun
@@ -28,7 +29,10 @@ BEHIND = "behind"
 """Member of the same: of each alias and data stream its newest indices, with their ids."""
 CREATED = "created"
 """Member of the same: targets that the task has created, and named."""
-LOOK = "?filter_path=error,status,*.settings.index.uuid,*.settings.index.mapping.ignore_malformed,*.mappings"
+LOOK = (
+    "?filter_path=error,status,*.settings.index.uuid,*.settings.index.mapping.ignore_malformed,*.mappings"
+    ",*.aliases.*.is_write_index"
+)
 """Options of a request that shows a target, of whose answer `Indices` is made."""
 UNSEEN = "So the run cannot see whether it is deleted meanwhile, nor whether its mapping ignores values."
 UNSEEN_UPSERTS = (
@@ -38,6 +42,7 @@ UNSEEN_UPSERTS = (
 _VERSION = 1
 _SHOWN = 3
 _MOST_KEPT = 20
+_EARLIER = 3
 _IGNORES = "ignore_malformed"
 _GENERATION = re.compile(r"\.ds-.*-(\d+)")
 
@@ -50,20 +55,24 @@ class Indices:
         ids: of each index, by its name.
         ignoring: what of each index ignores values that do not fit, by its name.
         lacking: what of each index leaves fields out of `_source`, by its name.
+        written: alias -> the index to which it writes, where it says so.
     """
 
     ids: Mapping[str, str]
     ignoring: Mapping[str, list[str]]
     lacking: Mapping[str, list[str]]
+    written: Mapping[str, str]
 
     @classmethod
     def of(cls, answer: Answer) -> Indices:
         """From the answer to a request with `LOOK`."""
         found = answer.body if answer.is_success and isinstance(answer.body, dict) else {}
         ids, ignoring, lacking = {}, {}, {}
+        written: dict[str, str] = {}
         for name, index in sorted(found.items()):
             settings = index.get("settings", {}).get("index", {})
             ids[name] = str(settings.get("uuid", ""))
+            written |= {alias: name for alias, own in index.get("aliases", {}).items() if own.get("is_write_index")}
             whole = [f"index.mapping.{_IGNORES}"] if _is_set(settings.get("mapping", {}).get(_IGNORES)) else []
             if ignores := [*whole, *_ignoring_fields(index.get("mappings", {}), "")]:
                 ignoring[name] = ignores
@@ -71,7 +80,15 @@ class Indices:
             parts = [f"_source.{key} ({', '.join(source[key])})" for key in ("excludes", "includes") if source.get(key)]
             if parts:
                 lacking[name] = parts
-        return cls(ids, ignoring, lacking)
+        return cls(ids, ignoring, lacking, written)
+
+    def earlier(self, target: str) -> list[str]:
+        """The indices of an alias or a data stream to which it no longer writes, the newest ones; [] for an index."""
+        names = sorted(self.ids)  # Their names end with a number that grows, or a date.
+        if target in self.ids or len(names) < 2:
+            return []
+        now = self.written.get(target, names[-1])
+        return [name for name in names if name != now][-_EARLIER:]
 
     def is_gone(self, now: Indices) -> bool:
         """Whether none of the indices is there any more."""
@@ -135,13 +152,22 @@ def _ignoring_fields(mapping: Any, place: str) -> Iterator[str]:
 
 
 def state_after(run: CopiedRun) -> StateAfter:
-    """The ids of the indices that were written, and notes about those that are others than before."""
+    """The ids of the indices that were written, and notes about those that are others than before.
+
+    Raises:
+        SearchError: tasks of the run have written to different indices of one name: no task has seen both.
+    """
     known = _of_earlier_runs(run.planned.kept)
     now: dict[str, dict[str, str]] = {}
     created: set[str] = set()
     for report in run.reports:
-        now |= {name: {name: index} for name, index in report.details.get(INDICES, {}).items()}
-        now |= report.details.get(BEHIND, {})
+        seen = {name: {name: index} for name, index in report.details.get(INDICES, {}).items()}
+        seen |= report.details.get(BEHIND, {})
+        for name, found in seen.items():
+            before = now.get(name, found)
+            if _are_others(before, found) and _are_others(found, before):
+                raise gone_meanwhile(name, "this run")
+        now |= seen
         created.update(report.details.get(CREATED, ()))
     later = next((f"{r.range.topic_partition} from offset {r.range.start}" for r in run.reports if r.range.start), "")
     notes = [
@@ -155,6 +181,16 @@ def state_after(run: CopiedRun) -> StateAfter:
     parts = {INDICES: plain, BEHIND: behind}
     return StateAfter(
         kept={"v": _VERSION, **{part: found for part, found in parts.items() if found}} if known else {}, notes=notes
+    )
+
+
+def gone_meanwhile(name: str, who: str) -> SearchError:
+    """The error about a target that was deleted, or moved, while `who` wrote to it."""
+    return SearchError(
+        f"{name} was deleted while {who} wrote to it, or leads to other indices now: documents that were written before"
+        " are not there.",
+        code="search.deleted",
+        suggestion="Run again: the next run writes the records of this one again.",
     )
 
 

@@ -47,24 +47,41 @@ def mapping_of(schema: Schema, *, compacts_maps: bool) -> dict[str, Any]:
     return _primitive(kind or _TYPES[schema.type], schema.default)
 
 
-def dates_in(schema: Schema | None, path: str = "") -> Iterator[str]:
-    """The paths of the dates (Connect's Date) in a schema, as mappings have them; maps are not looked into."""
+ANY = "*"
+"""In a path: each name of an object that was a map."""
+
+
+def dates_in(schema: Schema | None, path: str = "", *, compacts_maps: bool | None = None) -> Iterator[str]:
+    """The paths of the dates (Connect's Date) in a schema, as mappings have them.
+
+    Args:
+        schema: of the values.
+        path: of the schema itself.
+        compacts_maps: whether maps with texts as keys become objects, and others lists of objects with `key` and
+            `value`. None: as JsonConverter writes them, where the latter are lists of two.
+    """
     if schema is None:
         return
     if schema.name == DATE:
         yield path
-    elif schema.type is Type.ARRAY:
-        yield from dates_in(schema.value_schema, path)
-    for field in schema.fields:
-        yield from dates_in(field.schema, f"{path}.{field.name}" if path else field.name)
+    parts = [(field.name, field.schema) for field in schema.fields]
+    if schema.type is Type.ARRAY and schema.value_schema is not None:
+        parts = [("", schema.value_schema)]
+    elif schema.type is Type.MAP and schema.key_schema is not None and schema.value_schema is not None:
+        is_object = schema.key_schema.type is Type.STRING and compacts_maps is not False
+        names = ("", ANY) if is_object else ("", "") if compacts_maps is None else ("key", "value")
+        parts = list(zip(names, (schema.key_schema, schema.value_schema), strict=True))
+    for name, part in parts:
+        yield from dates_in(part, ".".join(filter(None, (path, name))), compacts_maps=compacts_maps)
 
 
 def is_date(mapping: Any, path: str) -> bool:
-    """Whether a field has a type of points in time in a mapping, as the server shows it."""
-    found = mapping
+    """Whether a field has a type of points in time in a mapping, as the server shows it; with `ANY`: one of several."""
+    found = [mapping]
     for name in path.split("."):
-        found = found.get("properties", {}).get(name) if isinstance(found, dict) else None
-    return isinstance(found, dict) and found.get("type") in ("date", "date_nanos")
+        members = [each.get("properties", {}) for each in found if isinstance(each, dict)]
+        found = [member for each in members for key, member in each.items() if name in (key, ANY)]
+    return any(isinstance(each, dict) and each.get("type") in ("date", "date_nanos") for each in found)
 
 
 def _primitive(kind: str, default: Any) -> dict[str, Any]:

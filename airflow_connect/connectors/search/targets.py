@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from airflow_connect.connectors.search import keys
 from airflow_connect.connectors.search.answers import TOO_MANY_FIELDS
-from airflow_connect.connectors.search.indices import LOOK, UNSEEN, UNSEEN_UPSERTS, Indices, newest
+from airflow_connect.connectors.search.indices import LOOK, UNSEEN, UNSEEN_UPSERTS, Indices, gone_meanwhile, newest
 from airflow_connect.connectors.search.keys import SearchKeys as Keys
 from airflow_connect.connectors.search.mapping import dates_in, is_date, mapping_of
 from airflow_connect.errors import AccessError, DataError, SearchError, UnavailableError
@@ -32,6 +32,10 @@ _ANSWER = (
     "filter_path=errors,error,status,items.*.status,items.*.error,items.*.result,items.*.failure_store,items.*._index"
 )
 
+_UNSEEN_EARLIER = (
+    "So the run cannot see whether an interrupted run has written documents into an earlier index of {name}, which are"
+    " there twice then."
+)
 # Whether something exists. HEAD would do, but its answer cannot say why it is refused.
 _ALIASES = "?filter_path=error,status,*.aliases"
 _REQUIRE_ALIAS = "&require_alias=true"
@@ -87,9 +91,11 @@ class Targets:
             target = self._found[topic] = self._prepared(topic)
             self._look(target.name, topic)
         if has_value and topic not in self._mapped:
-            if self._config.has_schema(topic):
+            follows = self._config.has_schema(topic)
+            if follows:
                 self._ensure_mapping(target.name, schema)
-            self._name_dates(target.name, list(dates_in(schema)))
+            compacts = self._config.compacts_maps if follows else None
+            self._name_dates(target.name, list(dict.fromkeys(dates_in(schema, compacts_maps=compacts))))
             self._mapped.add(topic)
         return target
 
@@ -116,12 +122,44 @@ class Targets:
             if now.ids.keys() - before.ids.keys():
                 self._note(name, now, has_keys=self._has_keys[name] and len(before.ids) == 1)
             if before.is_gone(now):
-                raise SearchError(
-                    f"{name} was deleted while this task wrote to it, or leads to other indices now: documents that"
-                    " were written before are not there.",
-                    code="search.deleted",
-                    suggestion="Run again: the next run writes the records of this one again.",
-                )
+                raise gone_meanwhile(name, "this task")
+
+    def look_for_earlier(self, name: str, ids: Sequence[str]) -> None:
+        """Name documents that an interrupted run has written into an earlier index: they will be there twice.
+
+        Args:
+            name: of the target.
+            ids: of the first documents of a partition, which are offsets that no run has committed.
+
+        Raises:
+            UnavailableError: from the server.
+        """
+        found = self._indices.get(name)
+        older = found.earlier(name) if found is not None else []
+        if not older:
+            return
+        asked = {"docs": [{"_index": index, "_id": one, "_source": False} for index in older for one in ids]}
+        try:  # By ids, which are found at once, not only after a refresh.
+            answer = self._call("POST", "/_mget?filter_path=error,status,docs._index,docs._id,docs.found", asked)
+        except AccessError as error:
+            self._say(f"{error.message} {_UNSEEN_EARLIER.format(name=name)}")
+            return
+        documents = answer.body.get("docs", ()) if answer.is_success and isinstance(answer.body, dict) else None
+        if documents is None:
+            self._say(f"The server did not show earlier indices of {name}. {_UNSEEN_EARLIER.format(name=name)}")
+            return
+        first = next((one for one in documents if one.get("found")), None)
+        if first is not None:
+            self._say(
+                f"{first['_index']}, an earlier index of {name}, has the document {first['_id']}, whose record no run"
+                " has committed: an interrupted run has written it, and maybe others after it. This run writes their"
+                f" records again, and {name} writes to another index now, so that these documents are there twice. If"
+                " that matters, delete those from this one on in the earlier index."
+            )
+
+    def _say(self, sentence: str) -> None:
+        if sentence not in self.notes:
+            self.notes.append(sentence)
 
     def _look(self, name: str, topic: str) -> None:
         """Learn which indices a target has, and what is to be said about them."""

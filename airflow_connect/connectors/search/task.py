@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+_LOOKED_AT = 10
+"""Documents at the beginning of a partition of which it is asked whether an interrupted run has written them."""
+
+
 class ElasticsearchSinkTask(SinkTask):
     """Writes documents."""
 
@@ -48,6 +52,7 @@ class ElasticsearchSinkTask(SinkTask):
         self._waiting: dict[Target, Waiting] = {}
         self._conflicts = Conflicts({})
         self._filled: dict[tuple[str, int], set[str]] = {}
+        self._begun: set[tuple[str, int, str]] = set()  # partitions and targets
         self._created: set[str] = set()
         self._unavailable: Counter[str] = Counter()  # target -> documents with a placeholder
         self._has_told_indices = False
@@ -125,7 +130,7 @@ class ElasticsearchSinkTask(SinkTask):
         except DataError:
             return False
         for target, (batch, actions) in zip(targets, made, strict=True):
-            self._note_target(target, batch)
+            self._note_target(target, batch, batch.offsets[:_LOOKED_AT].tolist())
             self._see_keys(target, batch)
             self._count_unavailable(target, batch.topic, placeholders.in_lines(actions))
             for bulk in column_bulks(target, actions, batch, self._limits):
@@ -201,7 +206,7 @@ class ElasticsearchSinkTask(SinkTask):
             self.context.leave_out(record, no_value(record) if self._config.on_null == keys.IGNORE else None)
             return
         target = self._targets.of(record.topic, record.value_schema, has_value=record.value is not None)
-        self._note_target(target, record)
+        self._note_target(target, record, [record.offset])
         place = TopicPartition(record.original_topic, record.original_partition)
         if record.consumed is not None and self._keys.wanted(place) and self._config.are_in_order(record.topic):
             self._keys.see(place, record.offset, (target.name, str(record.key)), record.consumed.key)
@@ -217,8 +222,15 @@ class ElasticsearchSinkTask(SinkTask):
         if len(waiting.actions) >= self._sender.batch_size:
             self._send(waiting)
 
-    def _note_target(self, target: Target, records: SinkRecord | RecordColumns) -> None:
-        assert self._config is not None
+    def _note_target(self, target: Target, records: SinkRecord | RecordColumns, offsets: Sequence[int]) -> None:
+        """Before documents are sent. `offsets`: of the first records."""
+        assert self._config is not None and self._targets is not None
+        begun = (records.original_topic, records.original_partition, target.name)
+        if begun not in self._begun:
+            self._begun.add(begun)
+            if self._config.ids_of(records.topic) == keys.BY_OFFSET:
+                ids = [f"{records.original_topic}+{records.original_partition}+{offset}" for offset in offsets]
+                self._targets.look_for_earlier(target.name, ids)
         if not self._config.upserts and self._config.versions_of(records.topic) is Versions.OFFSETS:
             self._filled.setdefault((records.original_topic, records.original_partition), set()).add(target.name)
 

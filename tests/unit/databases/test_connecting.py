@@ -103,6 +103,8 @@ class SqlstateError(Exception):
         ("57P01", "", Failure.CONNECTION_LOST),
         ("23505", "", Failure.CONSTRAINT),
         ("22003", "", Failure.VALUE),
+        ("42804", "", Failure.TYPE),
+        ("42846", "", Failure.TYPE),
         ("42P01", "", Failure.MISSING_OBJECT),
         ("42601", "", Failure.OTHER),
         (None, 'FATAL:  password authentication failed for user "u"', Failure.AUTHENTICATION),
@@ -129,6 +131,7 @@ def test_kind_of_a_postgresql_error(state: str | None, text: str, kind: Failure)
         (1146, Failure.MISSING_OBJECT),
         (1062, Failure.CONSTRAINT),
         (1406, Failure.VALUE),
+        (4078, Failure.TYPE),
         (9999, Failure.OTHER),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.schema import DECIMAL, Type
@@ -53,6 +54,14 @@ class Work:
     """Places of numbers that columns of SQLite may change: name of the field, and whether the column is REAL."""
     texts: Mapping[int, Charset]
     """Places of bytes that columns of texts hold."""
+    moneys: frozenset[int]
+    """Places of whole numbers, or of lists of them, in columns of the type `money` of PostgreSQL."""
+    columns_of_fields: tuple[str, ...]
+    """Names of the columns of the values."""
+    types: Mapping[str, str]
+    """The type of each field, for messages."""
+    declared: Mapping[str, str]
+    """The declared type of each column, where it is known."""
 
     @classmethod
     def of(cls, database: Database, chunk: Chunk | ColumnChunk, columns: FieldColumns) -> Work:
@@ -91,15 +100,27 @@ class Work:
         chosen = None if len(there) == len(fields) else tuple(there)
         table = str(chunk.plan.table)
         chosen_names = tuple(fields[n].name for n in there)
+        of_fields = tuple(columns.names[name] for name in chosen_names)
+        types = {fields[n].name: fields[n].schema.name or fields[n].schema.type.name for n in there}
+        moneys = frozenset(
+            place
+            for place, n in enumerate(there)
+            if columns.declared.get(of_fields[place]) in _MONEY and _is_whole(fields[n].schema)
+        )
         return cls(
             table, names, chosen_names, chunk.deletes, columns.may_copy, binding, chosen, moments, compared, decimals,
-            texts,
+            texts, moneys, of_fields, types, columns.declared,
         )  # fmt: skip
 
     def projected(self, rows: list[Row]) -> list[Row]:
-        """Rows without the values that have no column, and with points in time as their columns hold them."""
+        """Rows without the values that have no column, and with points in time and `money` as their columns hold them.
+
+        The driver sends a whole number as the smallest type that holds it, and `money` takes all but the smallest.
+        """
         if self.chosen is not None:
             rows = [tuple([row[n] for n in self.chosen]) for row in rows]
+        if self.moneys:
+            rows = [tuple([_exact(v) if n in self.moneys else v for n, v in enumerate(row)]) for row in rows]
         if not self.moments:
             return rows
         change, moments = self.binding.for_column, self.moments
@@ -176,6 +197,22 @@ class Work:
                 raise RowsNeededError
             found[place] = column
         return found
+
+
+_MONEY = ("money", "money[]")
+_WHOLE = frozenset({Type.INT8, Type.INT16, Type.INT32, Type.INT64})
+
+
+def _is_whole(schema: Schema) -> bool:
+    element = schema.value_schema if schema.type is Type.ARRAY else schema
+    return element is not None and element.type in _WHOLE
+
+
+def _exact(value: Any) -> Any:
+    """Whole numbers as the driver sends all of them with one type."""
+    if isinstance(value, list):
+        return [_exact(element) for element in value]
+    return Decimal(value) if isinstance(value, int) else value
 
 
 def _may_be_changed(schema: Schema, is_real: bool | None) -> bool:

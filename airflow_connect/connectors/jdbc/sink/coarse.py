@@ -104,7 +104,7 @@ def declared_types(connection: Connection, dialect: str, quoting: Quoting, table
     return {str(name): str(declared).lower() for name, declared in found}
 
 
-_PG_INSTANT = re.compile(r"timestamp(\(\d\))? with time zone")
+_PG_INSTANT = re.compile(r"timestamp(\(\d\))? with time zone(\[\])?")
 _PG_COLLATIONS = """
 SELECT a.attname, coalesce(c.collname, 'citext') FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
 LEFT JOIN pg_collation c ON c.oid = a.attcollation AND NOT c.collisdeterministic
@@ -178,7 +178,11 @@ def exact_collation(connection: Connection) -> str:
 
 
 def instants(declared: Mapping[str, str]) -> frozenset[str]:
-    """The columns of PostgreSQL that hold points in time, those of a domain included; `declared`: column -> type."""
+    """The columns of PostgreSQL that hold points in time, or lists of them, those of a domain included.
+
+    Args:
+        declared: column -> type; see `declared_types`.
+    """
     return frozenset(name for name, kind in declared.items() if _PG_INSTANT.fullmatch(kind))
 
 

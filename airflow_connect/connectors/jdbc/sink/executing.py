@@ -10,6 +10,7 @@ from airflow_connect.connectors.jdbc.sink import keys
 from airflow_connect.connectors.jdbc.sink.chunk_work import Failed, Work
 from airflow_connect.connectors.jdbc.sink.columns.chunk import ColumnChunk, RowsNeededError
 from airflow_connect.connectors.jdbc.sink.columns.loading import loader_of, most_bytes_of
+from airflow_connect.connectors.jdbc.sink.mismatch import is_mismatch
 from airflow_connect.connectors.jdbc.sink.outcome import SKIPPED, Outcome, RowRefusedError
 from airflow_connect.connectors.jdbc.sink.pieces import Piece, apply_pieces, is_of_rows
 from airflow_connect.connectors.jdbc.sink.statements.dialects import MySqlStatements, PostgreSqlStatements
@@ -113,8 +114,8 @@ class ChunkExecutor:
         except Exception as error:
             if isinstance(error, RowsNeededError) or connection.invalidated:
                 raise
-            if is_of_rows(error, work.names):
-                raise RowsNeededError from error
+            if is_of_rows(error, work.names) or is_mismatch(error, compares=False):
+                raise RowsNeededError from error  # Which record, or which types, is found with rows.
             raise
         if skipped and not replaces:
             raise RowsNeededError  # Row by row, the record is found.

@@ -24,6 +24,10 @@ UNKNOWN_ENGINE = (
     " has transactions. If it has none (MyISAM, Aria), rows are not written exactly once."
 )
 
+_NOT_OF_A_PERIOD = (
+    " AND NOT EXISTS (SELECT 1 FROM information_schema.columns c WHERE c.table_schema = s.table_schema"
+    " AND c.table_name = s.table_name AND c.column_name = s.column_name AND c.generation_expression = 'ROW END')"
+)
 _UNLOGGED = (
     "is UNLOGGED, or a partition of it is: PostgreSQL empties it after a crash of the server, but keeps the offsets, so"
     " its records are not written again. ALTER TABLE ... SET LOGGED prevents that."
@@ -201,13 +205,19 @@ def found_in_mysql(connection: Connection, table: TableId) -> tuple[dict[str, st
 
 
 def unique_in_mysql(connection: Connection, table: TableId) -> dict[frozenset[str], bool]:
-    """The columns of each unique index, and whether they are whole: an index may hold their beginnings only."""
+    """The columns of each unique index, and whether they are whole: an index may hold their beginnings only.
+
+    MariaDB adds the end of a row's validity to each index of a system-versioned table that names this column. Of the
+    rows that are valid now it is the same, and an upsert finds no other ones.
+    """
     from sqlalchemy import text
 
     asked = (
-        "SELECT index_name, column_name, sub_part FROM information_schema.statistics WHERE non_unique = 0"
+        "SELECT index_name, column_name, sub_part FROM information_schema.statistics s WHERE non_unique = 0"
         " AND table_schema = COALESCE(:schema, DATABASE()) AND table_name = :name"
     )
+    if getattr(connection.dialect, "is_mariadb", False) and (connection.dialect.server_version_info or ()) >= (10, 3):
+        asked += _NOT_OF_A_PERIOD
     columns: dict[str, set[str]] = {}
     parts: set[str] = set()
     for index, column, part in connection.execute(text(asked), {"schema": table.catalog or None, "name": table.table}):

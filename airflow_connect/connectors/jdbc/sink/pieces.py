@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc.sink.chunk_work import Failed, Work
+from airflow_connect.connectors.jdbc.sink.mismatch import has_schema, is_mismatch, mismatch
 from airflow_connect.connectors.jdbc.sink.outcome import ANOTHER_ROW, Outcome, RowRefusedError
 from airflow_connect.databases.connecting import is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of
@@ -35,10 +36,8 @@ MOST_SAVEPOINTS = 500
 _ALL, _GROUP = "airflow_connect_all", "airflow_connect_rows"
 _REPEATED_KEY = "21000"
 """PostgreSQL: one statement would change a row twice, since the column takes different values for the same key."""
-_NO_OPERATOR = "42883"
-"""PostgreSQL: there is no operator, or no function, for these types."""
-_INCOMPARABLE = ((1267,), (3854,), (4078,))
-"""MariaDB, MySQL: a text that the character set of the column does not have; MariaDB: types that have no comparison."""
+_INCOMPARABLE = ((1267,), (3854,))
+"""MariaDB, MySQL: a text that the character set of the column does not have."""
 _MORE_THAN_ONE_ROW = 1242
 """MySQL, MariaDB: what the guard of `MySqlStatements.on_duplicate` raises."""
 _OF_A_ROW = frozenset({Failure.CONSTRAINT, Failure.VALUE})
@@ -125,6 +124,7 @@ def _apply(
             dialect.do_release_savepoint(connection, _GROUP)
         except Exception as error:
             place = min(len(outcomes), len(group) - 1)
+            _check_types(error, group[place])
             if connection.invalidated or not _concerns_rows(error, group[place]):
                 raise  # Not rolled back here: after a deadlock, there is no savepoint any more.
             _check_transaction(connection, group[place], error)
@@ -140,7 +140,24 @@ def _apply(
 
 
 def _concerns_rows(error: Exception, piece: Piece) -> bool:
-    return is_of_rows(error, piece.work.names) or (_finds_rows(piece) and _is_incomparable(error))
+    return is_of_rows(error, piece.work.names) or _is_of_a_value(error, piece)
+
+
+def _check_types(error: Exception, piece: Piece) -> None:
+    """Refuse to go on with records whose schema does not fit the table: each of them would be refused.
+
+    Raises:
+        DatabaseError: with the fields, their columns and the types of both.
+    """
+    record = piece.rows[0][1]
+    if is_mismatch(error, compares=_finds_rows(piece)) and has_schema(record):
+        raise mismatch(error, piece.work, record) from None
+
+
+def _is_of_a_value(error: Exception, piece: Piece) -> bool:
+    """Whether the type or the characters of one of the values are the reason."""
+    compares = _finds_rows(piece)
+    return is_mismatch(error, compares=compares) or (compares and _is_incomparable(error))
 
 
 def _finds_rows(piece: Piece) -> bool:
@@ -156,7 +173,9 @@ def _parts(piece: Piece, error: Exception, refused: list[Refused]) -> list[list[
         return [[half] for half in piece.halves()]
     if _is_guard(error, work.names):
         error = RowRefusedError(ANOTHER_ROW)
-    elif _finds_rows(piece) and _is_incomparable(error):
+    elif not _finds_rows(piece) and _is_of_a_value(error, piece):
+        error = RowRefusedError(reason_of(error), Failure.VALUE)
+    elif _is_of_a_value(error, piece):
         reason = f"its key cannot be compared with {', '.join(work.names.keys)} of {work.table}"
         error = RowRefusedError(f"{reason}: {reason_of(error)}", Failure.VALUE)
     refused.append((piece.chunk, piece.columns, Failed(piece.rows[0][1], error)))
@@ -201,10 +220,8 @@ def _repeats_a_key(error: Exception) -> bool:
 
 
 def _is_incomparable(error: Exception) -> bool:
-    """Whether the database cannot compare a column with a value; of an error in a trigger, PostgreSQL tells where."""
+    """Whether the database cannot compare a column with a value."""
     original: Any = getattr(error, "orig", None) or error
-    if getattr(original, "sqlstate", None) == _NO_OPERATOR:
-        return not original.diag.context
     return is_of_a_driver(error) and original.args[:1] in _INCOMPARABLE
 
 

@@ -127,6 +127,7 @@ class FieldColumns:
         needs_guard: whether an upsert of MySQL could change a row with another key.
         comparisons: those columns of the key that are not compared as an insert stores the value.
         charsets: those columns of MySQL that hold texts, where the field is bytes.
+        declared: see `declared_types`.
     """
 
     names: Mapping[str, str]
@@ -136,6 +137,7 @@ class FieldColumns:
     needs_guard: bool = False
     comparisons: Mapping[str, Comparison] = dataclass_field(default_factory=dict)
     charsets: Mapping[str, Charset] = dataclass_field(default_factory=dict)
+    declared: Mapping[str, str] = dataclass_field(default_factory=dict)
 
 
 class Tables:
@@ -215,7 +217,7 @@ class Tables:
         may_copy = known.may_copy and self._are_copied_alike(known, typed, there)
         with self._database.failures("look up a character set"):
             charsets = self._charsets.of_bytes(connection, typed, there, known.charsets)
-        return FieldColumns(there, instants, known.numbers, may_copy, guard, compared, charsets)
+        return FieldColumns(there, instants, known.numbers, may_copy, guard, compared, charsets, known.declared)
 
     def _are_copied_alike(self, known: TableColumns, fields: Sequence[SinkField], columns: Mapping[str, str]) -> bool:
         return self._database.dialect.name != "postgresql" or all(
@@ -225,7 +227,8 @@ class Tables:
 
     def _schema_of(self, field: SinkField) -> Schema:
         """The schema of a field, also where timestamp.fields.list makes a timestamp of it."""
-        is_moment = self._binding.is_moment(field) and field.schema.name is None
+        is_plain = field.schema.name is None and field.schema.type is not Type.ARRAY
+        is_moment = is_plain and self._binding.is_moment(field)
         return replace(field.schema, type=Type.INT64, name=TIMESTAMP) if is_moment else field.schema
 
     def columns(self) -> dict[str, list[str]]:

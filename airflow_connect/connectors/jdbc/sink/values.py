@@ -96,7 +96,11 @@ class Binding:
         element = schema.value_schema
         if self.database != "postgresql" or element is None or element.type in (Type.ARRAY, Type.MAP, Type.STRUCT):
             raise no_column_type(name, schema)
-        return list
+        bind = self._logical(element)
+        if bind is None:
+            return list
+        each = bind
+        return lambda value: [None if item is None else each(item) for item in value]
 
     def _unit_timestamp(self, schema: Schema, name: str) -> Bind:
         if schema.name is not None or schema.type not in (Type.INT64, Type.STRING):
@@ -128,15 +132,18 @@ class Binding:
     def is_moment(self, field: SinkField) -> bool:
         """Whether a field holds points in time, so that its column decides what is written; see `for_column`."""
         is_listed = field.name in self.timestamp_fields and not field.is_key
-        return self.database != "sqlite" and (is_listed or field.schema.name == TIMESTAMP)
+        element = field.schema.value_schema if field.schema.type is Type.ARRAY else field.schema
+        return self.database != "sqlite" and (is_listed or (element is not None and element.name == TIMESTAMP))
 
     def for_column(self, value: Any, *, is_instant: bool) -> Any:
         """What is written of a point in time.
 
         Args:
-            value: as bound: without a zone if `zone` is UTC, else in that zone; or None.
+            value: as bound: without a zone if `zone` is UTC, else in that zone; or None; or a list of such.
             is_instant: whether the column holds points in time, not the time of a local clock.
         """
+        if isinstance(value, list):
+            return [self.for_column(item, is_instant=is_instant) for item in value]
         if not isinstance(value, datetime):
             return value
         if not is_instant:

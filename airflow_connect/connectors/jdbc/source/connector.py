@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +34,7 @@ from airflow_connect.connectors.jdbc.source.offsets.positions import (
 )
 from airflow_connect.connectors.jdbc.source.offsets.ranges import AFTER, BY, Load, Reconciled, check_range_offset
 from airflow_connect.connectors.jdbc.source.offsets.start import check_mode, start_position
+from airflow_connect.connectors.jdbc.source.read.bounds import bounds
 from airflow_connect.connectors.jdbc.source.read.changed import RANGES, ranges_of, ranges_partition
 from airflow_connect.connectors.jdbc.source.read.gaps import (
     GAP_PARTITIONS,
@@ -58,7 +58,6 @@ from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys
 from airflow_connect.connectors.jdbc.source.split.plan import Division, division_now, is_current, note_key_changed
 from airflow_connect.connectors.jdbc.source.task import JdbcSourceTask
 from airflow_connect.connectors.jdbc.source.values.columns import know_columns
-from airflow_connect.connectors.jdbc.source.values.local_times import LocalTimes
 from airflow_connect.connectors.jdbc.source.work import Item, grouped, is_of_a_table, items_of, task_config
 from airflow_connect.databases.connecting import Database, is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of
@@ -66,8 +65,6 @@ from airflow_connect.databases.read_timeout import ReadTimeout, socket_of
 from airflow_connect.errors import ConfigError, ConnectError
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from airflow_connect.databases.identifiers import TableId
 
 _TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
@@ -118,7 +115,7 @@ class JdbcSourceConnector(SourceConnector):
         ):
             timeout.add(socket_of(connection.connection.driver_connection))
             with database.failures("read its clock and its tables"):
-                clock_us, end_us = self._bounds(database, connection)
+                clock_us, end_us = bounds(config, database, connection, self.context.note)
                 reading = Reading(config, database, connection, end_us, self.context.note)
                 reading.clock_us = clock_us
                 reading.progressed = timeout.progressed
@@ -226,42 +223,6 @@ class JdbcSourceConnector(SourceConnector):
                     raise _refused(f"{key} of an offset must be a whole number, not {value!r}")
             Position.of(offset, "a table")
         return True
-
-    def _bounds(self, database: Database, connection: Connection) -> tuple[int, int]:
-        """The database's own clock, and the run's upper bound: that clock, less the configured delay.
-
-        On a replica, the bound is the time up to which it has the transactions of its primary, less the delay.
-        """
-        times, delay_us = LocalTimes(self._typed.connection.zone), self._typed.delay_ms * 1000
-        clock = database.dialect.current_time(connection)
-        until = self._replayed_until(database, connection) if self._typed.uses_timestamps else None
-        if until is None and self._typed.uses_timestamps and database.dialect.refuses_writes(connection):
-            self.context.note(
-                "The database is set to read only, so it may be a replica. If it is behind, rows may be missed: set"
-                " timestamp.delay.interval.ms to more than it may be behind, or read from the primary."
-            )
-        if until is None or until >= clock:
-            return times.instant_us(clock), times.instant_us(clock) - delay_us
-        replayed, now = (moment.isoformat(timespec="milliseconds") for moment in (until, clock))
-        self.context.note(
-            f"The database is a replica that has the transactions of its primary up to {replayed}, and its clock says"
-            f" {now}. Rows with a timestamp after the former are copied by a later run."
-        )
-        return times.instant_us(clock), times.instant_us(until) - delay_us
-
-    def _replayed_until(self, database: Database, connection: Connection) -> datetime | None:
-        try:
-            return database.dialect.replayed_until(connection)
-        except Exception as error:
-            if not is_of_a_driver(error) or kind_of(error) is not Failure.OTHER:
-                raise
-            connection.rollback()
-            self.context.note(
-                "The database is a replica that does not say up to when it has the transactions of its primary"
-                f" ({reason_of(error).rstrip('.')}). If it is behind, rows may be missed: set"
-                " timestamp.delay.interval.ms to more than it may be behind, or read from the primary."
-            )
-            return None
 
     def _tables(self, reading: Reading) -> list[Item]:
         config, note = self._typed, self.context.note

@@ -13,6 +13,7 @@ from airflow_connect.connectors.jdbc.source.discovery import all_tables
 from airflow_connect.connectors.jdbc.source.offsets.positions import BULK_DONE, BULK_RUN, Position, committed_position
 from airflow_connect.connectors.jdbc.source.offsets.ranges import BEGAN
 from airflow_connect.connectors.jdbc.source.offsets.start import position_at_end, start_position
+from airflow_connect.connectors.jdbc.source.read.bounds import bound_of_task, check_range, of_same_server
 from airflow_connect.connectors.jdbc.source.read.changed import (
     FORM,
     ChangedReader,
@@ -66,7 +67,7 @@ class JdbcSourceTask(SourceTask):
         """Take the tables; connects at the first poll."""
         self._config = JdbcSourceConfig.from_config(config)
         self._form = form_of(config)
-        self._end_us = int(config[END])
+        self._end_us = self._bound_us = int(config[END])
         self._snapshot = Snapshot.from_json(config.get(SNAPSHOT, ""))
         self._waiting = deque(items_of(config))
         self._database = Database(self._config.connection)
@@ -259,8 +260,12 @@ class JdbcSourceTask(SourceTask):
             self._connection = self._database.connect()
             self._database.dialect.prepare_reading(self._connection)
             self._timeout.add(socket_of(self._connection.connection.driver_connection))
+            self._bound_us = bound_of_task(
+                self._config, self._database, self._connection, self._end_us, self.context.note
+            )
             self._timeout.progressed()
-        reading = Reading(self._config, self._database, self._connection, self._end_us, self.context.note)
+        check_range(item.part, self._bound_us, self._end_us, item.name)
+        reading = Reading(self._config, self._database, self._connection, self._bound_us, self.context.note)
         reading.snapshot = self._snapshot
         reading.progressed = self._timeout.progressed
         reading.count = self.context.count
@@ -310,7 +315,8 @@ class JdbcSourceTask(SourceTask):
         if self._stream is None and config.connection.address.database == "postgresql":
             assert self._connection is not None
             try:
-                self._stream = arrow_stream(self._connection, config.connection.isolation)
+                stream = arrow_stream(self._connection, config.connection.isolation)
+                self._stream = of_same_server(self._connection, stream, self.context.note)
                 self._timeout.add(self._stream.sockets if self._stream is not None else set())
             except Exception as error:
                 if not is_of_a_driver(error):

@@ -151,6 +151,21 @@ def test_repeated_copy_says_that_it_has_changed_nothing(opensearch, unique_name)
     assert documents(opensearch, unique_name) == {"k0": {"v": 4}, "k1": {"v": 5}}
 
 
+@pytest.mark.parametrize("change", ["delete", "update"])
+def test_document_that_another_program_has_changed_is_not_only_called_repeated(opensearch, unique_name, change):
+    """Its version is counted up: the record of the next offset is refused as if it had been written before."""
+    SearchTask(opensearch.url, unique_name).write([record(7, {"v": 7}, key="k", topic=unique_name)])
+    method, path, body = ("DELETE", "_doc/k", None) if change == "delete" else ("POST", "_update/k", {"doc": {"t": 1}})
+    assert opensearch.request(method, f"/{unique_name}/{path}", body)[0] == 200
+    runner = SearchTask(opensearch.url, unique_name).open(start=8)
+    runner.put(record(8, {"v": 8}, key="k", topic=unique_name))
+    runner.complete()
+    runner.close()
+    assert documents(opensearch, unique_name) == ({} if change == "delete" else {"k": {"v": 7, "t": 1}})
+    (note,) = [note for note in runner.notes.sentences if "not written again" in note]
+    assert "or another program changes or deletes its documents" in note and f"{unique_name}-0@8" in note
+
+
 def test_repeated_copy_of_documents_with_long_ids_says_the_same(opensearch, unique_name):
     """The server's reason was cut within the id: each run failed after some tries."""
     keys = [

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.integration
 
 INNER = s.struct(("d", s.date()))
 LIST = Schema(Type.ARRAY, value_schema=s.date())
+OBJECT, PAIRS = s.map_of(s.STRING, INNER), s.map_of(s.INT32, s.date())
 SCHEMA = s.struct(("n", s.INT64), ("day", s.date()), ("in", INNER), ("days", LIST), ("at", s.timestamp()))
 VALUE = {"n": 1, "day": 18262, "in": {"d": 18262}, "days": [18262], "at": 1_577_836_800_000}
 
@@ -46,3 +47,29 @@ def test_days_that_count_as_milliseconds_are_named(opensearch, unique_name, mapp
     notes = [note for note in runner.notes.sentences if "takes them for milliseconds" in note]
     assert len(notes) == (1 if named else 0)
     assert all(note.endswith(f"Fields: {named}.") for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("compacts", "ignores", "mapping", "named"),
+    [
+        ("true", "false", None, "p.value"),  # An object's members are numbers for the server, unless a mapping says so.
+        ("true", "false", {"o": {"properties": {"a": {"properties": {"d": {"type": "date"}}}}}}, "o.*.d"),
+        ("false", "false", None, "o.value.d, p.value"),
+        ("false", "true", {"o": {"properties": {"a": {"properties": {"d": {"type": "date"}}}}}}, "o.*.d"),
+        ("true", "true", {"p": {"type": "date"}}, "p"),
+    ],
+)
+def test_days_in_maps_are_named(opensearch, unique_name, compacts, ignores, mapping, named):
+    if mapping is not None:
+        assert opensearch.request("PUT", f"/{unique_name}", {"mappings": {"properties": mapping}})[0] == 200
+    schema = s.struct(("n", s.INT64), ("o", OBJECT), ("p", PAIRS))
+    task = SearchTask(
+        opensearch.url, unique_name, key_ignore="true", schema_ignore=ignores, compact_map_entries=compacts
+    )
+    runner = task.open()
+    runner.put(record(0, {"n": 1, "o": {"a": {"d": 18262}}, "p": {7: 18262}}, schema=schema, topic=unique_name))
+    runner.complete()
+    runner.close()
+    assert len(documents(opensearch, unique_name)) == 1
+    notes = [note for note in runner.notes.sentences if "takes them for milliseconds" in note]
+    assert [note.partition(" Fields: ")[2] for note in notes] == [f"{named}."]

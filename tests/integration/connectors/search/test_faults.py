@@ -14,6 +14,7 @@ from tests.devstack.opensearch import OpenSearchServer
 from tests.support.copies.jdbc_sink_tasks import record
 from tests.support.copies.search_sink import SearchTask, documents
 from tests.support.servers.search_proxy import CUT_BEFORE, LOSE, search_proxy
+from tests.support.values.columns import to_columns
 
 pytestmark = pytest.mark.integration
 OVERLOAD = (429, b'{"error":{"type":"es_rejected_execution_exception","reason":"queue is full"},"status":429}')
@@ -325,6 +326,77 @@ def test_documents_that_are_twice_after_a_rollover_are_counted(opensearch, uniqu
     assert all("The first was load-0@200." in note for note in again)
     assert opensearch.request("POST", f"/{stream}/_refresh")[0] == 200
     assert opensearch.request("GET", f"/{stream}/_count")[1]["count"] == (700 if moves else 600)
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["records", "columns"])
+@pytest.mark.parametrize("moves", [True, False])
+def test_documents_that_an_interrupted_run_has_written_before_a_rollover_are_named(
+    opensearch, unique_name, moves, columnar
+):
+    """The next run writes its records again, and a data stream knows the ids of its newest index only."""
+    stream = f"metrics-{unique_name.replace('-', '')}-load"
+    template = {"index_patterns": [f"{stream}*"], "data_stream": {}, "priority": 500}
+    assert opensearch.request("PUT", f"/_index_template/{unique_name}", template)[0] == 200
+    config = {"key_ignore": "true", "data_stream_type": "metrics", "data_stream_dataset": stream.split("-")[1]}
+    schema = s.struct(("n", s.INT64))
+    log = [record(n, {"n": n}, schema=schema, topic="load").changed(timestamp=n) for n in range(600)]
+    assert noted(opensearch.url, "load", log[:100], **config) == []  # Offsets up to 100 are committed.
+    interrupted = SearchTask(opensearch.url, "load", **config).open(start=100)
+    for row in log[100:200]:
+        interrupted.put(row)
+    interrupted.complete()
+    interrupted.abort()
+    if moves:
+        assert opensearch.request("POST", f"/{stream}/_rollover")[0] == 200
+    runner = SearchTask(opensearch.url, "load", **config).open(start=100)
+    if columnar:
+        batch = to_columns(log[100:])
+        assert runner.put_columns([batch], batch.offsets)
+    else:
+        for row in log[100:]:
+            runner.put(row)
+    runner.complete()
+    runner.close()
+    twice = [note for note in runner.notes.sentences if "so that these documents are there twice" in note]
+    assert len(twice) == moves and all(
+        f", an earlier index of {stream}, has the document load+0+100," in n for n in twice
+    )
+    assert opensearch.request("POST", f"/{stream}/_refresh")[0] == 200
+    assert opensearch.request("GET", f"/{stream}/_count")[1]["count"] == (700 if moves else 600)
+    if moves:  # Nothing was interrupted.
+        late = SearchTask(opensearch.url, "load", **config).open(start=600)
+        late.put(record(600, {"n": 600}, topic="load").changed(timestamp=600))
+        late.complete()
+        late.close()
+        assert not any("there twice" in note for note in late.notes.sentences)
+
+
+@pytest.mark.parametrize(("first", "second"), [("a", "b"), ("b", "a")], ids=["next", "back"])
+def test_documents_that_an_interrupted_run_has_written_before_an_alias_was_moved_are_named(
+    opensearch, unique_name, first, second
+):
+    alias, config = f"{unique_name}-alias", {"key_ignore": "true"}
+
+    def write_to(name: str, *, before: str = "") -> None:
+        actions = [{"add": {"index": f"{unique_name}-{name}", "alias": alias, "is_write_index": True}}]
+        actions += [{"add": {"index": f"{unique_name}-{before}", "alias": alias, "is_write_index": False}}] * bool(
+            before
+        )
+        assert opensearch.request("POST", "/_aliases", {"actions": actions})[0] == 200
+
+    def notes(*log):
+        return [note for note in noted(opensearch.url, alias, log, **config) if "there twice" in note]
+
+    for name in (first, second):
+        assert opensearch.request("PUT", f"/{unique_name}-{name}")[0] == 200
+    write_to(first)
+    row = record(0, {"n": 0}, topic=alias)
+    assert notes(row) == []
+    write_to(second, before=first)
+    assert notes(record(1, {"n": 1}, topic=alias)) == []  # Nothing was interrupted.
+    (note,) = notes(row)
+    assert note.startswith(f"{unique_name}-{first}, an earlier index of {alias}, has the document {alias}+0+0,")
+    assert notes(record(1, {"n": 1}, topic=alias)) == []
 
 
 @pytest.mark.parametrize("answer", [LOSE, OVERLOAD], ids=["lost", "overload"])

@@ -6,8 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.api.sink_state import CopiedRun, PlannedRun
+from airflow_connect.connectors.search.indices import state_after
 from airflow_connect.errors import SearchError
-from tests.support.copies.jdbc_sink_tasks import record
+from tests.support.copies.jdbc_sink_tasks import LAST, record
 from tests.support.copies.search_sink import SearchTask, documents, search_sink
 from tests.support.servers.search_proxy import search_proxy
 
@@ -45,6 +48,26 @@ def test_index_that_is_deleted_during_a_run_fails_it(opensearch, unique_name, co
     runner.abort()
     assert caught.value.code == "search.deleted"
     assert documents(opensearch, unique_name) == ({"b": {"v": 1}} if comes_back else {})
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_index_that_is_deleted_between_two_tasks_of_a_run_fails_it(opensearch, unique_name, is_deleted):
+    """Each task saw one index only: what the first one had written was lost, and its offsets were committed."""
+    reports = []
+    for n in range(2):
+        runner = SearchTask(opensearch.url, unique_name).open()
+        runner.put(record(n, {"v": n}, key=f"k{n}", topic=unique_name))
+        reports.append(runner.report(TopicPartition(unique_name, 0), LAST, end=None, reason=""))
+        runner.close()
+        if is_deleted and n == 0:
+            assert opensearch.request("DELETE", f"/{unique_name}")[0] == 200
+    run = CopiedRun(PlannedRun(), reports=reports)
+    if not is_deleted:
+        assert state_after(run).notes == []
+        return
+    with pytest.raises(SearchError, match=f"{unique_name} was deleted while this run wrote to it") as caught:
+        state_after(run)
+    assert caught.value.code == "search.deleted"
 
 
 def test_index_that_was_deleted_between_runs_is_named_if_the_run_that_created_it_has_failed(

@@ -70,7 +70,11 @@ def _look(reading: Reading, criteria: Criteria, source: Source, position: Positi
 
 
 def _name_begin(reading: Reading, source: Source, begin_us: int) -> None:
-    """Say from which time on late rows are found: before it, it is not known which rows were sent."""
+    """Say from which time on late rows are found: before it, it is not known which rows were sent.
+
+    Each run says so until the window is whole, because a row that is missed now is one that this run has missed: who
+    reads the report of one run need not know those before.
+    """
     begin = reading.times.aware(begin_us).isoformat(timespec="microseconds")
     reading.note(
         f"timestamp.lookback.ms finds no row of {source.name} with a time up to {begin} that is committed late, because"

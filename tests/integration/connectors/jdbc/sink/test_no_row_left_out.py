@@ -252,3 +252,19 @@ def test_view_with_triggers_is_written_and_counted(sqlite_database):
     written, filtered, (note,) = told(deletes.open(), records(None, None, keys=[1, 2], key_schema=s.INT64))
     assert (written, filtered) == (2, 0) and note.startswith("1 record was without value, and deleted no row")
     assert sqlite_database.rows("SELECT n, note FROM base ORDER BY n") == [(0, "new"), (3, "y")]
+
+
+@pytest.mark.parametrize("count", [3, 700])
+def test_upsert_into_a_table_of_mariadb_with_a_history(mariadb_database, count):
+    """The server adds the end of a row's validity to the primary key, where the table names that column."""
+    period = (
+        "a TIMESTAMP(6) GENERATED ALWAYS AS ROW START, b TIMESTAMP(6) GENERATED ALWAYS AS ROW END,"
+        " PERIOD FOR SYSTEM_TIME(a, b)"
+    )
+    mariadb_database.execute(f"CREATE TABLE orders (n BIGINT PRIMARY KEY, note TEXT, {period}) WITH SYSTEM VERSIONING")
+    schema = s.struct(("n", s.INT64), ("note", s.OPTIONAL_STRING))
+    for name in ("first", "second"):
+        run = SinkRun(mariadb_database, name, insert_mode="upsert", pk_mode="record_value", pk_fields="n")
+        run.write(records(*({"n": n, "note": name} for n in range(count)), schema=schema))
+    assert mariadb_database.rows("SELECT COUNT(*), MIN(note) FROM orders") == [(count, "second")]
+    assert mariadb_database.rows("SELECT COUNT(*) FROM orders FOR SYSTEM_TIME ALL") == [(2 * count,)]

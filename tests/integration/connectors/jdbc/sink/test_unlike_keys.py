@@ -231,18 +231,26 @@ INCOMPARABLE = [
     ("postgresql", "int", s.BOOLEAN, True, "operator does not exist: integer = boolean"),
     ("postgresql", "uuid", s.INT64, 5, "operator does not exist: uuid = smallint"),
     ("mariadb", "UUID", s.INT64, 5, "Illegal parameter data types"),
-    ("mariadb", "VARCHAR(9) CHARACTER SET latin1", s.STRING, "ж", "Illegal mix of collations"),
 ]
 
 
 @pytest.mark.parametrize("mode", ["delete", "update"])
 @pytest.mark.parametrize(("kind", "declared", "schema", "key", "reason"), INCOMPARABLE)
-def test_key_that_the_database_cannot_compare_is_refused(request, mode, kind, declared, schema, key, reason):
-    """The run failed whatever errors.tolerance was, while an upsert refused the record."""
+def test_key_whose_type_the_database_cannot_compare_ends_the_run(request, mode, kind, declared, schema, key, reason):
+    """With errors.tolerance=all, each record of the topic was a dead letter."""
     database = request.getfixturevalue(f"{kind}_database")
     database.execute(f"CREATE TABLE orders (n {declared}, note VARCHAR(20))")
-    ((_, message),) = give_key(database, mode, schema, key, "insert")
-    assert re.search(f"its key cannot be compared with .n. of orders: {reason}", message)
+    with pytest.raises(DatabaseError, match=reason) as caught:
+        give_key(database, mode, schema, key, "insert")
+    assert caught.value.code == "jdbc.column_type"
+    assert "the field n is " in caught.value.message and "its column n is " in caught.value.message
+
+
+def test_key_with_characters_that_its_column_does_not_have_is_refused(mariadb_database):
+    mariadb_database.execute("CREATE TABLE orders (n VARCHAR(9) CHARACTER SET latin1, note VARCHAR(20))")
+    for mode in ("delete", "update"):
+        ((_, message),) = give_key(mariadb_database, mode, s.STRING, "ж", "insert")
+        assert re.search("its key cannot be compared with .n. of orders: Illegal mix of collations", message)
 
 
 def test_operator_that_a_trigger_lacks_is_no_reason_of_a_row(postgresql_database):

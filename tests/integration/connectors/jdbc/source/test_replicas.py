@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
+from sqlalchemy import make_url
 
+from airflow_connect.connectors.jdbc.source.offsets.positions import Position
+from airflow_connect.connectors.jdbc.source.offsets.ranges import TableRange
+from airflow_connect.connectors.jdbc.source.read.bounds import check_range
 from airflow_connect.databases.dialects import postgresql
+from airflow_connect.errors import UnavailableError
 from tests.devstack.mariadb import INITIAL_DATABASE, MariaDbServer
 from tests.devstack.postgresql import PostgresServer
-from tests.support.copies.jdbc_source import Copies
+from tests.support.copies.jdbc_source import Copies, Run
+from tests.support.servers.balancer import balancer
 from tests.support.servers.databases import Database
 from tests.support.waiting import wait_until
 
@@ -46,6 +53,92 @@ def test_rows_that_may_have_older_ones_behind_them_wait(replica: Database, mode:
     assert run.ids() == [1]
     assert any(note.startswith("The database is a replica that has the transactions") for note in run.notes)
     assert runs.run().ids() == []
+
+
+@pytest.fixture(scope="module")
+def primary() -> Iterator[Database]:
+    """Another server, which is no replica, with a table of the same name."""
+    with PostgresServer.start(None) as server:
+        found = Database("postgresql", server.url, server.jdbc_url_of("postgres"))
+        found.execute(
+            "CREATE TABLE a (id int PRIMARY KEY, changed timestamptz NOT NULL)",
+            "INSERT INTO a SELECT n, clock_timestamp() - interval '1 hour' FROM generate_series(1, 4) n",
+        )
+        yield found
+
+
+class SwitchingCopies(Copies):
+    """Runs whose tasks reach other servers than their driver by one address.
+
+    Args:
+        of_driver: the server that the driver reaches.
+        of_task: the servers that a task reaches, by connection; the last one is for all others.
+    """
+
+    def __init__(self, of_driver: Database, of_task: Sequence[Database], mode: str, *, columnar: bool) -> None:
+        super().__init__({"mode": mode, **MODES.get(mode, {})}, columnar=columnar)
+        self._of_driver, self._of_task = of_driver, of_task
+        self._reached: int | None = None
+
+    def run(self, **more: Any) -> Run:
+        self._reached = None
+        with balancer(self._port) as port:
+            self.config["connection.url"] = f"jdbc:postgresql://127.0.0.1:{port}/postgres?user=postgres"
+            return super().run(**more)
+
+    def _port(self) -> int:
+        found = self._of_driver
+        if self._reached is not None:
+            found = self._of_task[min(self._reached, len(self._of_task) - 1)]
+            self._reached += 1
+        port = make_url(found.url).port
+        assert port is not None
+        return port
+
+    def _task(self, *arguments: Any) -> None:
+        self._reached = 0
+        super()._task(*arguments)
+
+
+COLUMNAR = pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+
+
+@COLUMNAR
+@pytest.mark.parametrize("mode", MODES)
+def test_newest_rows_of_a_replica_that_only_a_task_has_reached_wait(
+    primary: Database, replica: Database, mode: str, columnar: bool
+) -> None:
+    """An address may lead to several servers, by a balancer or an endpoint for all replicas.
+
+    More rows of the replica's last second were still to come, and never copied: the run had another server's bound.
+    """
+    run = SwitchingCopies(primary, [replica], mode, columnar=columnar).run()
+    assert run.ids() == [1]
+    (note,) = [note for note in run.notes if note.startswith("connection.url leads to several servers")]
+    assert "Rows with a timestamp after that are copied by a later run" in note
+
+
+@pytest.mark.parametrize("mode", ["bulk", *MODES])
+def test_second_connection_that_reaches_another_server_is_not_used(
+    primary: Database, replica: Database, mode: str
+) -> None:
+    """The table was described by one server, and its rows came from the other one, which lacked some."""
+    run = SwitchingCopies(primary, [primary, replica], mode, columnar=True).run()
+    assert run.ids() == [1, 2, 3, 4]
+    assert any("a second connection has reached another one" in note for note in run.notes)
+    run = SwitchingCopies(primary, [primary], mode, columnar=True).run()
+    assert run.ids() == [1, 2, 3, 4] and not any("several servers" in note for note in run.notes)
+
+
+def test_range_that_a_replica_does_not_have_whole_is_not_read() -> None:
+    """It would count as complete, and the rows that were still to come would never be copied."""
+    part = TableRange("a", "timestamp:changed", None, Position(timestamp_us=50))
+    check_range(part, 51, 60, "a")
+    check_range(part, 60, 60, "a")
+    check_range(None, 1, 60, "a")
+    with pytest.raises(UnavailableError, match="A range of a cannot be read from the server") as caught:
+        check_range(part, 50, 60, "a")
+    assert caught.value.code == "database.behind"
 
 
 def test_replica_that_does_not_say_what_it_has_is_named(replica: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,139 @@
+"""Up to when a run reads: by the clock of the database, and on a replica by what it has of its primary.
+
+The driver of a run sets the bound. An address may lead to several servers, such as those behind a balancer or a
+failover, and a task may reach one that is behind: rows with times before the bound are still to come there. So each
+task looks at its own server, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from airflow_connect.connectors.jdbc.source.values.local_times import LocalTimes
+from airflow_connect.databases.arrow_stream import is_to_same_server
+from airflow_connect.databases.connecting import Database, is_of_a_driver
+from airflow_connect.databases.failures import Failure, kind_of, reason_of
+from airflow_connect.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from airflow_connect.connectors.jdbc.source.offsets.ranges import TableRange
+    from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
+    from airflow_connect.databases.arrow_stream import ArrowStream
+
+Note = Callable[[str], None]
+
+
+def bounds(config: JdbcSourceConfig, database: Database, connection: Connection, note: Note) -> tuple[int, int]:
+    """The database's own clock, and the run's upper bound: that clock, less the configured delay, in microseconds.
+
+    On a replica, the bound is the time up to which it has the transactions of its primary, less the delay.
+    """
+    times, delay_us = LocalTimes(config.connection.zone), config.delay_ms * 1000
+    clock = database.dialect.current_time(connection)
+    until = _replayed_until(config, database, connection, note)
+    if until is None or until >= clock:
+        return times.instant_us(clock), times.instant_us(clock) - delay_us
+    note(
+        f"The database is a replica that has the transactions of its primary up to {_shown(until)}, and its clock says"
+        f" {_shown(clock)}. Rows with a timestamp after the former are copied by a later run."
+    )
+    return times.instant_us(clock), times.instant_us(until) - delay_us
+
+
+def bound_of_task(config: JdbcSourceConfig, database: Database, connection: Connection, end_us: int, note: Note) -> int:
+    """The upper bound for what is read on a connection: that of the run, or less on a replica that is behind it.
+
+    Args:
+        config, database: of the source.
+        connection: newly opened.
+        end_us: upper bound of the run.
+        note: adds a sentence to the report.
+    """
+    until = _replayed_until(config, database, connection, note)
+    connection.rollback()
+    if until is None:
+        return end_us
+    own_us = LocalTimes(config.connection.zone).instant_us(until) - config.delay_ms * 1000
+    if own_us >= end_us:
+        return end_us
+    note(
+        "connection.url leads to several servers: a task has reached a replica that has the transactions of its"
+        f" primary up to {_shown(until)} only, and the run began on another server. Rows with a timestamp after that"
+        " are copied by a later run. Name one server to copy them sooner."
+    )
+    return own_us
+
+
+def of_same_server(connection: Connection, stream: ArrowStream | None, note: Note) -> ArrowStream | None:
+    """A second connection if it has reached the server of the first one; one of them may be behind.
+
+    Args:
+        connection: the first one, outside a transaction.
+        stream: newly opened; it is closed if it has reached another server. None: there is none.
+        note: adds a sentence to the report.
+    """
+    if stream is None or is_to_same_server(connection, stream):
+        return stream
+    stream.close()
+    note(
+        "Rows are read one by one, which is slower, because connection.url leads to several servers, and a second"
+        " connection has reached another one than the first. Name one server in it."
+    )
+    return None
+
+
+def check_range(part: TableRange | None, bound_us: int, end_us: int, name: str) -> None:
+    """Refuse to read a range on a server that does not have all of its rows yet: it would count as complete.
+
+    Args:
+        part: that is to be read; None: a whole table.
+        bound_us, end_us: upper bounds of the connection and of the run.
+        name: of the table.
+
+    Raises:
+        UnavailableError: the range ends after the bound of the connection.
+    """
+    last = None if part is None or part.upto is None else part.upto.timestamp_us
+    if last is None or bound_us >= end_us or last < bound_us:
+        return
+    raise UnavailableError(
+        f"A range of {name} cannot be read from the server that was reached, a replica: it does not yet have all"
+        " transactions that the run has found on another one.",
+        code="database.behind",
+        suggestion="Name one server in connection.url. Nothing is lost; the next run continues.",
+        config_path="connection.url",
+    )
+
+
+def _replayed_until(
+    config: JdbcSourceConfig, database: Database, connection: Connection, note: Note
+) -> datetime | None:
+    """Up to when a replica has the transactions of its primary; None: it is none, or does not tell."""
+    if not config.uses_timestamps:
+        return None
+    try:
+        until = database.dialect.replayed_until(connection)
+    except Exception as error:
+        if not is_of_a_driver(error) or kind_of(error) is not Failure.OTHER:
+            raise
+        connection.rollback()
+        note(
+            "The database is a replica that does not say up to when it has the transactions of its primary"
+            f" ({reason_of(error).rstrip('.')}). If it is behind, rows may be missed: set"
+            " timestamp.delay.interval.ms to more than it may be behind, or read from the primary."
+        )
+        return None
+    if until is None and database.dialect.refuses_writes(connection):
+        note(
+            "The database is set to read only, so it may be a replica. If it is behind, rows may be missed: set"
+            " timestamp.delay.interval.ms to more than it may be behind, or read from the primary."
+        )
+    return until
+
+
+def _shown(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds")
