@@ -16,6 +16,7 @@ from airflow_connect.connectors.jdbc.source.offsets.start import position_at_end
 from airflow_connect.connectors.jdbc.source.read.changed import (
     FORM,
     ChangedReader,
+    DriverRows,
     form_of,
     range_key,
     ranges_of,
@@ -264,16 +265,11 @@ class JdbcSourceTask(SourceTask):
         reading.snapshot = self._snapshot
         reading.progressed = self._timeout.progressed
         reading.count = self.context.count
-        if self._config.changed_only and item.table is not None:
-            self._reader = self._changed_reader(reading, item, item.table)
-            return True
         stream = self._opened_stream()
-        if stream is None:
-            self._reader = TableReader(reading, item.table, position, part=item.part)
+        if self._config.changed_only and item.table is not None:
+            self._reader = self._changed_reader(reading, item, item.table, stream)
         else:
-            from airflow_connect.connectors.jdbc.source.arrow.reader import ArrowReader
-
-            self._reader = ArrowReader(reading, item.table, position, stream, item.part)
+            self._reader = _plain_reader(reading, item, position, stream)
         return True
 
     def _start_position(self, item: Item, offset: SourceOffset | None) -> Position | None:
@@ -283,7 +279,9 @@ class JdbcSourceTask(SourceTask):
         own = Position.of(offset, item.name)
         return item.part.after if own == Position() else own
 
-    def _changed_reader(self, reading: Reading, item: Item, table: TableId) -> ChangedReader | TableReader:
+    def _changed_reader(
+        self, reading: Reading, item: Item, table: TableId, stream: ArrowStream | None
+    ) -> ChangedReader | TableReader | ArrowReader:
         """The reader for `bulk.changed.only`; one of all rows if the table has no suitable key."""
         key = range_key(reading.described(reading.source(table)))
         if key is None:
@@ -291,7 +289,7 @@ class JdbcSourceTask(SourceTask):
                 f"All rows of {item.name} are sent, because bulk.changed.only needs a primary key of one column with"
                 " whole numbers."
             )
-            return TableReader(reading, table, Position())
+            return _plain_reader(reading, item, Position(), stream)
         offset = self.context.offset_reader.offset(ranges_partition(item.partition))
         known = ranges_of(offset, item.name)
         if known and offset is not None and offset.get(FORM, self._form) != self._form:
@@ -300,12 +298,16 @@ class JdbcSourceTask(SourceTask):
                 " changed since the last run: bulk.changed.only compares with what was sent before."
             )
             known = []
-        return ChangedReader(reading, table, key, known)
+        if stream is None:
+            return ChangedReader(reading, table, key, known, DriverRows(reading, table, key))
+        from airflow_connect.connectors.jdbc.source.arrow.ordered_rows import ArrowRows
+
+        return ChangedReader(reading, table, key, known, ArrowRows(reading, table, key, stream))
 
     def _opened_stream(self) -> ArrowStream | None:
         """The connection that reads in Arrow batches; None if rows must be read one by one."""
         config = self._config
-        if not self._in_columns or self._has_no_stream or config.stage_of_rows:
+        if not self._in_columns or self._has_no_stream:
             return None
         if self._stream is None and config.connection.address.database == "postgresql":
             assert self._connection is not None
@@ -326,7 +328,9 @@ class JdbcSourceTask(SourceTask):
         """How many rows to read, unless `batch.max.rows` is set."""
         if not self._in_columns or count != names.DEFAULT_BATCH_ROWS:
             return count
-        return self._column_rows if isinstance(self._reader, TableReader | ChangedReader) else _ANY_NUMBER
+        reader = self._reader
+        by_row = isinstance(reader, TableReader) or (isinstance(reader, ChangedReader) and not reader.in_columns)
+        return self._column_rows if by_row else _ANY_NUMBER
 
     def _committed(self, item: Item) -> SourceOffset | None:
         reader = self.context.offset_reader
@@ -481,3 +485,13 @@ class JdbcSourceTask(SourceTask):
             if not is_of_a_driver(error):
                 raise
             log.debug("A broken connection of ADBC was not closed: %s", type(error).__name__)
+
+
+def _plain_reader(
+    reading: Reading, item: Item, position: Position, stream: ArrowStream | None
+) -> TableReader | ArrowReader:
+    if stream is None:
+        return TableReader(reading, item.table, position, part=item.part)
+    from airflow_connect.connectors.jdbc.source.arrow.reader import ArrowReader
+
+    return ArrowReader(reading, item.table, position, stream, item.part)
