@@ -32,7 +32,8 @@ def joined(parts: Parts) -> Any:
     """The texts of all rows: parts one after the other."""
     if len(parts) == 1:
         return parts[0]
-    return pc.binary_join_element_wise(*(pa.scalar(p) if isinstance(p, str) else p for p in parts), "")
+    strings: list[Any] = [pa.scalar(part) if isinstance(part, str) else part for part in parts]
+    return pc.binary_join_element_wise(*strings, "")
 
 
 def of_booleans(array: Any) -> Parts:
@@ -73,8 +74,8 @@ def of_times(micros: Any, beyond: Any, literals: Sequence[str], array: Any) -> P
     """Times of a day without a zone, in microseconds since midnight; other arguments: see `of_dates`."""
     hours_and_minutes, *rest = _of_micros(micros)
     # A time begins with its hour, and a date and time goes on with it.
-    return _replaced(["datetime.time(", pc.utf8_slice_codeunits(hours_and_minutes, 2), *rest, ")"], array, beyond,
-                     literals)  # fmt: skip
+    parts = ["datetime.time(", pc.utf8_slice_codeunits(hours_and_minutes, 2), *rest, ")"]
+    return _replaced(parts, array, beyond, literals)
 
 
 def of_timestamps(micros: Any, zone: str, beyond: Any, literals: Sequence[str], array: Any) -> Parts:

@@ -28,7 +28,7 @@ class ArrowRows:
     def __init__(self, reading: Reading, table: TableId, key: Column, stream: ArrowStream) -> None:
         """Does not read yet; for the arguments see `ArrowReader`."""
         order = reading.database.quoting.text(key.name)
-        self._reader = ArrowReader(reading, table, Position(), stream, order=order, has_texts=True)
+        self._reader = ArrowReader(reading, table, Position(), stream, order=order)
         self._key = key
 
     @property

@@ -37,9 +37,14 @@ if TYPE_CHECKING:
 BATCH_BYTES = 4 << 20
 """Size at which a batch ends; its messages take a few times as much."""
 _PG_COLUMNS = """
-SELECT attname FROM pg_catalog.pg_attribute
+SELECT attname, CASE WHEN attname = ANY(%(left_out)s::text[]) THEN (
+    WITH RECURSIVE base (oid) AS (SELECT a.atttypid UNION SELECT t.typbasetype FROM base
+      JOIN pg_catalog.pg_type t ON t.oid = base.oid WHERE t.typtype = 'd')
+    SELECT t.oid FROM base JOIN pg_catalog.pg_type t ON t.oid = base.oid WHERE t.typtype <> 'd') END
+FROM pg_catalog.pg_attribute a
 WHERE attrelid = to_regclass(%(table)s) AND attnum > 0 AND NOT attisdropped
 """
+"""Names of columns, and of those that are left out the types below their domains, as a result has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,7 @@ class ArrowReader:
 
     def __init__(
         self, reading: Reading, table: TableId | None, position: Position, stream: ArrowStream,
-        part: TableRange | None = None, *, order: str = "", has_texts: bool = False,
+        part: TableRange | None = None, order: str = "",
     ) -> None:  # fmt: skip
         """Does not read yet.
 
@@ -78,11 +83,10 @@ class ArrowReader:
             position: after which rows are new.
             stream: connected to the same database.
             part: the range that is read; None: the whole table.
-            order: an expression, for mode bulk.
-            has_texts: whether `texts` will be called.
+            order: an expression, for rows of mode bulk that are compared, with `next_rows` and `texts`.
         """
         self._part, self._order = part, order
-        self._has_texts = has_texts or bool(reading.config.lookback_ms)
+        self._has_texts = bool(order or reading.config.lookback_ms)
         self._maker: TextMaker | None = None
         self._sent: SentRows | None = None
         self._reading, self._stream = reading, stream
@@ -137,7 +141,11 @@ class ArrowReader:
         return None
 
     def next_rows(self, count: int) -> pa.RecordBatch | None:
-        """The next rows of mode bulk as they have arrived, at most some `count`; None at the end. Errors: see `next`."""
+        """The next rows of mode bulk as they have arrived, at most some `count`; None at the end.
+
+        Raises:
+            Exception: see `next`.
+        """
         if self._batches is None:
             self._open()
         piece = self._piece(count)
@@ -146,7 +154,7 @@ class ArrowReader:
         return piece
 
     def texts(self, rows: pa.RecordBatch) -> RowTexts:
-        """The texts of rows of `next_rows`, if the reader `has_texts`."""
+        """The texts of rows of `next_rows`, if the reader has an order."""
         assert self._maker is not None
         return self._maker.texts(rows)
 
@@ -370,7 +378,8 @@ class ArrowReader:
     def _check_columns(self) -> None:
         """Make sure once that no column was added since the table was described: a transaction may have filled it.
 
-        The statement that has begun holds a lock, so none can be added now. Asking the catalog takes none.
+        Nor may one that is left out have got another type, which the result does not show. The statement that has begun
+        holds a lock, so nothing can be changed now. Asking the catalog takes none.
 
         Raises:
             RetriableError: there is another column.
@@ -379,8 +388,13 @@ class ArrowReader:
             return
         self._has_compared = True
         connection = self._reading.connection
-        found = connection.exec_driver_sql(_PG_COLUMNS, {"table": quoted_name(self._source.table)}).scalars().all()
+        left_out = {column.name: column.oid for column in self._mapping.left_out}
+        asked = {"table": quoted_name(self._source.table), "left_out": list(left_out)}
+        found: dict[str, int | None] = dict(connection.exec_driver_sql(_PG_COLUMNS, asked).tuples().all())
         connection.rollback()
+        for name, oid in left_out.items():
+            if found.get(name, oid) != oid:
+                raise self._retyped(name)
         if set(found) - {column.name for column in self._columns}:
             raise RetriableError(
                 f"A column was added to {self._source.name} at the moment at which it was read.",
@@ -394,12 +408,15 @@ class ArrowReader:
             for field, kind in zip(self._fields, piece.schema.types, strict=self._maker is None):
                 field.check_type(kind)
         except ChangedError as changed:
-            raise RetriableError(
-                f"The type of the column {changed} of the table {self._source.name} was changed at the moment at which"
-                " the table was read.",
-                code="database.conflict",
-                suggestion="Nothing is lost; the table is read again with its new columns.",
-            ) from None
+            raise self._retyped(str(changed)) from None
+
+    def _retyped(self, column: str) -> RetriableError:
+        return RetriableError(
+            f"The type of the column {column} of the table {self._source.name} was changed at the moment at which"
+            " the table was read.",
+            code="database.conflict",
+            suggestion="Nothing is lost; the table is read again with its new columns.",
+        )
 
 
 def repeated(keys: Sequence[Any], count: int) -> Any:

@@ -91,18 +91,10 @@ class TextMaker:
         return found
 
     def _loader(self, column: Column) -> Callable[[str], Any]:
-        from psycopg import DataError
         from psycopg.pq import Format
 
-        loader = self._transformer.get_loader(column.oid, Format.TEXT)
-
-        def load(text: str) -> Any:
-            try:
-                return loader.load(text.encode())
-            except DataError:  # such as an infinite date in an array, at which the row path ends
-                return text
-
-        return load
+        load = self._transformer.get_loader(column.oid, Format.TEXT).load
+        return lambda text: load(text.encode())
 
 
 def _taken(batch: pa.RecordBatch, place: int) -> Any:

@@ -1,10 +1,10 @@
 """Rows that were sent lately, so that a window of time can be read again without sending them twice.
 
 A row is recognised by a hash of all its values, which include the primary key: 128 bits of BLAKE2b of the text that
-`values/row_text.py` describes. The hashes of the window are kept in the table's offset, so they are committed together with the rows. Only rows of which it is known
-whether they were sent can be in the window; it therefore begins after `from_us`, the oldest time of which that is
-known: the position at which the look-back was switched on, the begin of the last window, or the newest row that was
-forgotten because of the limit.
+`values/row_text.py` describes. The hashes of the window are kept in the table's offset, so they are committed together
+with the rows. Only rows of which it is known whether they were sent can be in the window; it therefore begins after
+`from_us`, the oldest time of which that is known: the position at which the look-back was switched on, the begin of the
+last window, or the newest row that was forgotten because of the limit.
 """
 
 from __future__ import annotations

@@ -55,7 +55,8 @@ def compared(run: Run) -> list[str]:
 @pytest.mark.budget(30)
 def test_every_type_is_copied_as_row_by_row(typed: Database, data: st.DataObject, config: dict[str, str]) -> None:
     kinds = data.draw(st.lists(st.sampled_from(sorted(POSTGRESQL_VALUES)), min_size=1, max_size=8))
-    rows = data.draw(st.lists(st.tuples(*(POSTGRESQL_VALUES[kind] | st.none() for kind in kinds)), min_size=1, max_size=5))
+    row = st.tuples(*(POSTGRESQL_VALUES[kind] | st.none() for kind in kinds))
+    rows = data.draw(st.lists(row, min_size=1, max_size=5))
     columns = ", ".join(f'"c:{n}%" {kind}' for n, kind in enumerate(kinds))
     with psycopg.connect(typed.url.replace("+psycopg", ""), autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS every_type")

@@ -1,4 +1,4 @@
-"""Rows that the look-back recognises: their text, which is part of the format of offsets, and what is hashed of many."""
+"""Rows that are recognised by a hash: their text, which offsets depend on, and what the look-back hashes of many."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from airflow_connect.connectors.jdbc.source.values.local_times import LocalTimes
 from airflow_connect.connectors.jdbc.source.values.row_text import row_digest, row_text
 from tests.support.session.searching import examples, settings
 
-EPOCH = dt.datetime(1970, 1, 1)
+EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 (a local time)
 
 
 def test_text_and_hash_of_a_row_stay_as_they_are() -> None:
@@ -85,9 +85,13 @@ def test_rows_of_a_first_load_are_hashed_only_in_the_window() -> None:
 
 ZONES = ("UTC", "Europe/Berlin", "America/St_Johns", "Europe/Amsterdam", "Australia/Lord_Howe", "Pacific/Apia")
 CHANGES = [
-    dt.datetime(2026, 3, 29, 2), dt.datetime(2026, 10, 25, 2), dt.datetime(1987, 4, 5, 0, 1),
-    dt.datetime(1937, 7, 1, 0, 0), dt.datetime(2026, 10, 4, 2), dt.datetime(2011, 12, 30, 12),
+    dt.datetime.fromisoformat(text)
+    for text in (
+        "2026-03-29T02:00", "2026-10-25T02:00", "1987-04-05T00:01", "1937-07-01T00:00", "2026-10-04T02:00",
+        "2011-12-30T12:00",
+    )
 ]  # fmt: skip
+"""Times near which clocks of these zones change."""
 
 
 @settings(max_examples=examples(200))
@@ -122,7 +126,9 @@ def test_literals_of_texts_are_those_of_python(values: list[str | None], start: 
     assert literals.joined(literals.of_texts(array)).to_pylist() == [repr(value) for value in values[start:]]
 
 
-@pytest.mark.parametrize("text", ["0.000001", "0.0000010", "0.000000", "0.0000001", "-0.00000012", "0E-7", "12.50", "NaN"])
+@pytest.mark.parametrize(
+    "text", ["0.000001", "0.0000010", "0.000000", "0.0000000", "0.0000001", "-0.00000012", "12.50", "NaN"]
+)
 def test_literals_of_numbers_are_those_of_python(text: str) -> None:
     array = pa.array([text, None])
     found = literals.joined(literals.of_numbers(array, lambda value: repr(value and Decimal(value)))).to_pylist()
