@@ -122,11 +122,20 @@ def arrow_stream(connection: Connection, isolation: str = "") -> ArrowStream | N
         adbc_driver_manager.Error: the server refused the connection.
     """
     like: Any = connection.connection.driver_connection
-    # Such a database has texts of any encoding, and Arrow's are UTF-8.
-    if find_spec("adbc_driver_postgresql") is None or like.info.parameter_status("server_encoding") == "SQL_ASCII":
+    if why_no_stream(connection):
         return None
     # ADBC reads the names of types before the first statement. Poolers refuse options, so none are sent without need.
     return ArrowStream(like, isolation, "-c quote_all_identifiers=off" if connection.info.get(QUOTES_TYPES) else "")
+
+
+def why_no_stream(connection: Connection) -> str:
+    """Why ADBC cannot read a database of PostgreSQL, as a part of a sentence; "": it can."""
+    like: Any = connection.connection.driver_connection
+    if find_spec("adbc_driver_postgresql") is None:
+        return "the package adbc-driver-postgresql is not installed"
+    # Such a database has texts of any encoding, and Arrow's are UTF-8.
+    is_ascii = like.info.parameter_status("server_encoding") == "SQL_ASCII"
+    return "the database has the encoding SQL_ASCII, and columns need texts in UTF-8" if is_ascii else ""
 
 
 def _reader(cursor: Any) -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,6 @@ from airflow_connect.connectors.jdbc.source.offsets.start import position_at_end
 from airflow_connect.connectors.jdbc.source.read.changed import (
     FORM,
     ChangedReader,
-    DriverRows,
     form_of,
     range_key,
     ranges_of,
@@ -28,11 +27,12 @@ from airflow_connect.connectors.jdbc.source.read.reading import Reading, RowBatc
 from airflow_connect.connectors.jdbc.source.read.restarts import MOST_RESTARTS, Restarts
 from airflow_connect.connectors.jdbc.source.read.snapshot import Snapshot
 from airflow_connect.connectors.jdbc.source.read.time_limit import time_limit
+from airflow_connect.connectors.jdbc.source.readers import new_rows_of, ordered_rows_of
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys
 from airflow_connect.connectors.jdbc.source.work import END, SEVERAL, SNAPSHOT, Item, is_of_a_table, items_of
-from airflow_connect.databases.arrow_stream import ArrowStream, arrow_stream
+from airflow_connect.databases.arrow_stream import ArrowStream, arrow_stream, why_no_stream
 from airflow_connect.databases.connecting import Database, is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of
 from airflow_connect.databases.read_timeout import ReadTimeout, socket_of
@@ -269,7 +269,7 @@ class JdbcSourceTask(SourceTask):
         if self._config.changed_only and item.table is not None:
             self._reader = self._changed_reader(reading, item, item.table, stream)
         else:
-            self._reader = _plain_reader(reading, item, position, stream)
+            self._reader = new_rows_of(reading, item, position, stream)
         return True
 
     def _start_position(self, item: Item, offset: SourceOffset | None) -> Position | None:
@@ -289,7 +289,7 @@ class JdbcSourceTask(SourceTask):
                 f"All rows of {item.name} are sent, because bulk.changed.only needs a primary key of one column with"
                 " whole numbers."
             )
-            return _plain_reader(reading, item, Position(), stream)
+            return new_rows_of(reading, item, Position(), stream)
         offset = self.context.offset_reader.offset(ranges_partition(item.partition))
         known = ranges_of(offset, item.name)
         if known and offset is not None and offset.get(FORM, self._form) != self._form:
@@ -298,11 +298,7 @@ class JdbcSourceTask(SourceTask):
                 " changed since the last run: bulk.changed.only compares with what was sent before."
             )
             known = []
-        if stream is None:
-            return ChangedReader(reading, table, key, known, DriverRows(reading, table, key))
-        from airflow_connect.connectors.jdbc.source.arrow.ordered_rows import ArrowRows
-
-        return ChangedReader(reading, table, key, known, ArrowRows(reading, table, key, stream))
+        return ChangedReader(reading, table, key, known, ordered_rows_of(reading, table, key, stream))
 
     def _opened_stream(self) -> ArrowStream | None:
         """The connection that reads in Arrow batches; None if rows must be read one by one."""
@@ -314,6 +310,9 @@ class JdbcSourceTask(SourceTask):
             try:
                 self._stream = arrow_stream(self._connection, config.connection.isolation)
                 self._timeout.add(self._stream.sockets if self._stream is not None else set())
+                missing = why_no_stream(self._connection) if self._stream is None else ""
+                if missing:
+                    self.context.note(f"Rows are read one by one, which is slower, because {missing}.")
             except Exception as error:
                 if not is_of_a_driver(error):
                     raise
@@ -485,13 +484,3 @@ class JdbcSourceTask(SourceTask):
             if not is_of_a_driver(error):
                 raise
             log.debug("A broken connection of ADBC was not closed: %s", type(error).__name__)
-
-
-def _plain_reader(
-    reading: Reading, item: Item, position: Position, stream: ArrowStream | None
-) -> TableReader | ArrowReader:
-    if stream is None:
-        return TableReader(reading, item.table, position, part=item.part)
-    from airflow_connect.connectors.jdbc.source.arrow.reader import ArrowReader
-
-    return ArrowReader(reading, item.table, position, stream, item.part)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from airflow_connect.connectors.jdbc.source import task as task_module
 from airflow_connect.connectors.jdbc.source.arrow.reader import ArrowReader
+from airflow_connect.databases import arrow_stream as stream_module
 from airflow_connect.databases.arrow_stream import ArrowStream
 from airflow_connect.errors import ConfigError, DatabaseError, DataError
 from tests.devstack.postgresql import PostgresServer
@@ -281,6 +282,18 @@ def test_session_has_the_time_zone_of_the_other_connection(postgresql_database: 
     assert copies(postgresql_database, table_types="VIEW").run().values == [{"name": "UTC"}]
 
 
+def test_missing_package_is_named(
+    postgresql_database: Database, readers: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table(postgresql_database, 3)
+    monkeypatch.setattr(stream_module, "find_spec", lambda name: None)
+    run = copies(postgresql_database, "incrementing").run()
+    assert run.ids() == [1, 2, 3] and readers == []
+    assert run.notes == [
+        "Rows are read one by one, which is slower, because the package adbc-driver-postgresql is not installed."
+    ]
+
+
 def test_database_with_texts_of_any_encoding_is_read_row_by_row(
     postgresql: PostgresServer, unique_name: str, readers: list[str]
 ) -> None:
@@ -294,7 +307,9 @@ def test_database_with_texts_of_any_encoding_is_read_row_by_row(
             )
             made.execute("CREATE TABLE orders (id int, t text)", "INSERT INTO orders VALUES (1, 'é'), (2, 'a')")
             for query in ({}, {"query": "SELECT * FROM orders"}):
-                assert copies(made, **query).run().values == [{"id": 1, "t": "é"}, {"id": 2, "t": "a"}]
+                run = copies(made, **query).run()
+                assert run.values == [{"id": 1, "t": "é"}, {"id": 2, "t": "a"}]
+                assert [note for note in run.notes if "one by one" in note and "SQL_ASCII" in note], run.notes
             assert readers == []
             made.execute("UPDATE orders SET t = convert_from('\\xe9', 'SQL_ASCII') WHERE id = 2")
             with pytest.raises(DataError, match="invalid byte sequence"):
