@@ -45,7 +45,9 @@ def test_text_and_hash_of_a_row_stay_as_they_are() -> None:
 
 @settings(max_examples=examples(400))
 @given(
-    batches=st.lists(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 6)), max_size=12), max_size=6),
+    batches=st.lists(
+        st.lists(st.tuples(st.integers(0, 60) | st.integers(0, 5), st.integers(0, 1)), max_size=12), max_size=6
+    ),
     window=st.integers(1, 40),
     limit=st.integers(1, 8),
     all_may_repeat=st.booleans(),
@@ -66,6 +68,18 @@ def test_many_rows_at_once_are_recognised_as_one_by_one(
         assert second.new_rows(at_us, rows[-1][0], may_repeat, digests).tolist() == expected
         assert second.position(rows[-1][0]) == first.position(rows[-1][0])
         assert second.forgotten == first.forgotten
+
+
+def test_equal_rows_count_once_against_the_limit() -> None:
+    """Three equal rows take one place of three, so the others have theirs."""
+    rows = [(1, "a"), (2, "b"), (3, "c"), (3, "c"), (3, "c")]
+    sent = SentRows(Position(), 50, 3)
+    may_repeat = np.array([False, False, True, True, True])
+    at_us = np.array([row[0] for row in rows], np.int64)
+    is_new = sent.new_rows(at_us, 3, may_repeat, lambda places: [row_digest(rows[place]) for place in places.tolist()])
+    assert is_new.tolist() == [True, True, True, False, False]
+    after = SentRows(sent.position(3), 50, 3)
+    assert not any(after.is_new(row, row[0]) for row in rows) and sent.forgotten == 0
 
 
 def test_rows_of_a_first_load_are_hashed_only_in_the_window() -> None:
