@@ -369,7 +369,7 @@ class ArrowReader:
         if not (np.diff(moments) > 0).all():
             # Tables that inherit may have rows with the same primary key, and all other values.
             keys = [rows.column(n) for n, f in enumerate(self._fields) if f.field.column.key_position]
-            may_repeat = repeated(keys, len(at_us))
+            may_repeat = with_repeated_key(keys, len(at_us))
         is_new = sent.new_rows(at_us, after.reached_us, may_repeat, lambda places: maker.digests(rows, places))
         if not is_new.all():
             rows = rows.filter(pa.array(is_new))
@@ -419,7 +419,7 @@ class ArrowReader:
         )
 
 
-def repeated(keys: Sequence[Any], count: int) -> Any:
+def with_repeated_key(keys: Sequence[Any], count: int) -> Any:
     """Which of `count` rows have a key, of columns of Arrow, that another row has, too: bool[n]."""
     codes = np.zeros(count, np.int64)
     for key in keys:

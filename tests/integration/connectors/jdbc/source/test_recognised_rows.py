@@ -246,6 +246,36 @@ def test_batch_with_a_huge_row_has_the_same_hashes(
     assert run(runs, "adbc").records == []
 
 
+@MODES
+@pytest.mark.parametrize("server", ["mariadb_database", "sqlite_database"])
+def test_rows_of_other_databases_are_recognised_on_both_paths(
+    request: pytest.FixtureRequest, server: str, mode: Mapping[str, str]
+) -> None:
+    database: Database = request.getfixturevalue(server)
+    types = {
+        "mysql": ("datetime(6)", "decimal(12,2)", "float", "varchar(20)", "varbinary(9)", "date", "time(6)", "bit(3)"),
+        "sqlite": ("TIMESTAMP", "DECIMAL(12,2)", "REAL", "TEXT", "BLOB", "DATE", "TIME", "BOOLEAN"),
+    }[database.dialect]
+    changed_type, *others = types
+    columns = ", ".join(f"c{number} {kind}" for number, kind in enumerate(others))
+    rows = [
+        "(1, '2026-01-01 00:00:00.5', 12.50, 0.1, 'it''s é', x'00ff', '2026-01-31', '12:30:00.5', 1)",
+        "(2, '2026-01-01 00:00:01', -0.01, -1.5, '', x'', '0001-01-01', '00:00:00', 0)",
+        "(3, '2026-01-01 00:00:01', NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+    ]
+    database.execute(
+        f"CREATE TABLE t (id INTEGER PRIMARY KEY, changed {changed_type} NOT NULL, {columns})",
+        f"INSERT INTO t VALUES {', '.join(rows)}",
+    )
+    first, second = copies(database, mode), copies(database, mode)
+    assert run(first, "records").ids() == run(second, "columns").ids() == [1, 2, 3]
+    assert first.committed() == second.committed()
+    assert run(first, "columns").records == run(second, "records").records == []
+    database.execute("UPDATE t SET c3 = x'00fe' WHERE id = 1")
+    expected = [1] if mode is LOOKING else [1, 2, 3]
+    assert run(first, "columns").ids() == run(second, "records").ids() == expected
+
+
 def test_tables_that_inherit_may_have_equal_rows(postgresql_database: Database) -> None:
     """Rows with all values alike are sent once, as row by row."""
     postgresql_database.execute(

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_connect.connectors.jdbc.source.arrow import literals
-from airflow_connect.connectors.jdbc.source.arrow.reader import repeated
+from airflow_connect.connectors.jdbc.source.arrow.reader import with_repeated_key
 from airflow_connect.connectors.jdbc.source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
 from airflow_connect.connectors.jdbc.source.read.criteria import Tracked
@@ -129,8 +129,8 @@ def test_order_of_many_local_times_is_that_of_each(zone: str, local: list[dt.dat
 @given(st.lists(st.tuples(st.integers(0, 3) | st.none(), st.sampled_from(["a", "b"])), min_size=1, max_size=12))
 def test_repeated_keys_are_found(rows: list[tuple[int | None, str]]) -> None:
     keys = [pa.array([row[0] for row in rows], pa.int64()), pa.array([row[1] for row in rows])]
-    assert repeated(keys, len(rows)).tolist() == [rows.count(row) > 1 for row in rows]
-    assert repeated([], len(rows)).tolist() == [len(rows) > 1] * len(rows)
+    assert with_repeated_key(keys, len(rows)).tolist() == [rows.count(row) > 1 for row in rows]
+    assert with_repeated_key([], len(rows)).tolist() == [len(rows) > 1] * len(rows)
 
 
 @given(st.lists(st.text(max_size=6) | st.none(), max_size=8), st.integers(0, 4))
