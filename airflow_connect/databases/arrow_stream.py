@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _BATCH_BYTES_OPTION = "adbc.postgresql.batch_size_hint_bytes"
+_BEGAN = "SELECT extract(epoch FROM pg_postmaster_start_time())::text AS began"
+"""When a server was started, in microseconds: what no other server has. Its users may ask for this."""
+_SMALL_BYTES = 1 << 16
 
 
 class ArrowStream:
@@ -124,8 +127,7 @@ def arrow_stream(connection: Connection, isolation: str = "") -> ArrowStream | N
         adbc_driver_manager.Error: the server refused the connection.
     """
     like: Any = connection.connection.driver_connection
-    # Such a database has texts of any encoding, and Arrow's are UTF-8.
-    if find_spec("adbc_driver_postgresql") is None or like.info.parameter_status("server_encoding") == "SQL_ASCII":
+    if why_no_stream(connection):
         return None
     # ADBC reads the names of types before the first statement. Poolers refuse options, so none are sent without need.
     return ArrowStream(like, isolation, "-c quote_all_identifiers=off" if connection.info.get(QUOTES_TYPES) else "")
@@ -152,9 +154,14 @@ def is_to_same_server(connection: Connection, stream: ArrowStream) -> bool:
     return [batch.column(0)[0].as_py() for batch in stream.batches(_BEGAN, _SMALL_BYTES)] == [began]
 
 
-_BEGAN = "SELECT extract(epoch FROM pg_postmaster_start_time())::text AS began"
-"""When a server was started, in microseconds: what no other server has. Its users may ask for this."""
-_SMALL_BYTES = 1 << 16
+def why_no_stream(connection: Connection) -> str:
+    """Why ADBC cannot read a database of PostgreSQL, as a part of a sentence; "": it can."""
+    like: Any = connection.connection.driver_connection
+    if find_spec("adbc_driver_postgresql") is None:
+        return "the package adbc-driver-postgresql is not installed"
+    # Such a database has texts of any encoding, and Arrow's are UTF-8.
+    is_ascii = like.info.parameter_status("server_encoding") == "SQL_ASCII"
+    return "the database has the encoding SQL_ASCII, and columns need texts in UTF-8" if is_ascii else ""
 
 
 def _reader(cursor: Any) -> Iterator[pa.RecordBatch]:

@@ -35,6 +35,8 @@ NEW_ROWS = {
     "mode": "timestamp+incrementing", "timestamp.column.name": "changed", "incrementing.column.name": "id",
 }  # fmt: skip
 BULK = {"mode": "bulk"}
+CHANGED = {**BULK, "bulk.changed.only": "true"}
+LOOKING_BACK = {"mode": "timestamp", "timestamp.column.name": "changed", "timestamp.lookback.ms": "60000"}
 JSON = {
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter.schemas.enable": "false",

@@ -264,11 +264,19 @@ def _table_rows(records: int) -> list[Row]:
     new, bulk, one, json = (
         database_sources.NEW_ROWS, database_sources.BULK, database_sources.ONE_TASK, database_sources.JSON
     )  # fmt: skip
+    changed, looking_back = database_sources.CHANGED, database_sources.LOOKING_BACK
     found = [
         ("json", "a table of PostgreSQL into a topic, JSON, mode bulk, two tasks", rows, {**bulk, **json}),
         ("avro", "the same, Avro with a registry", rows, {**bulk, **AVRO_VALUES}),
         ("json-one", "JSON, one task", rows, {**bulk, **json, **one}),
         ("json-new", "JSON, first load in mode timestamp+incrementing, two tasks", rows, {**new, **json}),
+        ("json-changed", "JSON, first run with bulk.changed.only, one task", rows, {**changed, **json, **one}),
+        (
+            "json-lookback",
+            "JSON, first load in mode timestamp with timestamp.lookback.ms, one task",
+            rows,
+            {**looking_back, **json, **one},
+        ),
         ("idle", "200 tables without a new row", idle, {**new, **json, **database_sources.TOPICS}),
     ]
     return [

@@ -103,9 +103,6 @@ class JdbcSourceConnector(SourceConnector):
         ignored = config.connection.address.ignored
         if ignored:
             self.context.note(f"Parameters of connection.url have no effect here: {', '.join(ignored)}.")
-        by_row = config.stage_of_rows
-        if by_row:
-            self.context.note(f"Rows are read one by one, which is slower, because {by_row} compares them.")
         found = self._reconciled(self.context.offset_reader.committed())
         with (
             Database(config.connection) as database,

@@ -28,11 +28,12 @@ from airflow_connect.connectors.jdbc.source.read.reading import Reading, RowBatc
 from airflow_connect.connectors.jdbc.source.read.restarts import MOST_RESTARTS, Restarts
 from airflow_connect.connectors.jdbc.source.read.snapshot import Snapshot
 from airflow_connect.connectors.jdbc.source.read.time_limit import time_limit
+from airflow_connect.connectors.jdbc.source.readers import new_rows_of, ordered_rows_of
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys
 from airflow_connect.connectors.jdbc.source.work import END, SEVERAL, SNAPSHOT, Item, is_of_a_table, items_of
-from airflow_connect.databases.arrow_stream import ArrowStream, arrow_stream
+from airflow_connect.databases.arrow_stream import ArrowStream, arrow_stream, why_no_stream
 from airflow_connect.databases.connecting import Database, is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of
 from airflow_connect.databases.read_timeout import ReadTimeout, socket_of
@@ -269,16 +270,11 @@ class JdbcSourceTask(SourceTask):
         reading.snapshot = self._snapshot
         reading.progressed = self._timeout.progressed
         reading.count = self.context.count
-        if self._config.changed_only and item.table is not None:
-            self._reader = self._changed_reader(reading, item, item.table)
-            return True
         stream = self._opened_stream()
-        if stream is None:
-            self._reader = TableReader(reading, item.table, position, part=item.part)
+        if self._config.changed_only and item.table is not None:
+            self._reader = self._changed_reader(reading, item, item.table, stream)
         else:
-            from airflow_connect.connectors.jdbc.source.arrow.reader import ArrowReader
-
-            self._reader = ArrowReader(reading, item.table, position, stream, item.part)
+            self._reader = new_rows_of(reading, item, position, stream)
         return True
 
     def _start_position(self, item: Item, offset: SourceOffset | None) -> Position | None:
@@ -288,7 +284,9 @@ class JdbcSourceTask(SourceTask):
         own = Position.of(offset, item.name)
         return item.part.after if own == Position() else own
 
-    def _changed_reader(self, reading: Reading, item: Item, table: TableId) -> ChangedReader | TableReader:
+    def _changed_reader(
+        self, reading: Reading, item: Item, table: TableId, stream: ArrowStream | None
+    ) -> ChangedReader | TableReader | ArrowReader:
         """The reader for `bulk.changed.only`; one of all rows if the table has no suitable key."""
         key = range_key(reading.described(reading.source(table)))
         if key is None:
@@ -296,7 +294,7 @@ class JdbcSourceTask(SourceTask):
                 f"All rows of {item.name} are sent, because bulk.changed.only needs a primary key of one column with"
                 " whole numbers."
             )
-            return TableReader(reading, table, Position())
+            return new_rows_of(reading, item, Position(), stream)
         offset = self.context.offset_reader.offset(ranges_partition(item.partition))
         known = ranges_of(offset, item.name)
         if known and offset is not None and offset.get(FORM, self._form) != self._form:
@@ -305,12 +303,12 @@ class JdbcSourceTask(SourceTask):
                 " changed since the last run: bulk.changed.only compares with what was sent before."
             )
             known = []
-        return ChangedReader(reading, table, key, known)
+        return ChangedReader(reading, table, key, known, ordered_rows_of(reading, table, key, stream))
 
     def _opened_stream(self) -> ArrowStream | None:
         """The connection that reads in Arrow batches; None if rows must be read one by one."""
         config = self._config
-        if not self._in_columns or self._has_no_stream or config.stage_of_rows:
+        if not self._in_columns or self._has_no_stream:
             return None
         if self._stream is None and config.connection.address.database == "postgresql":
             assert self._connection is not None
@@ -318,6 +316,9 @@ class JdbcSourceTask(SourceTask):
                 stream = arrow_stream(self._connection, config.connection.isolation)
                 self._stream = of_same_server(self._connection, stream, self.context.note)
                 self._timeout.add(self._stream.sockets if self._stream is not None else set())
+                missing = why_no_stream(self._connection) if self._stream is None else ""
+                if missing:
+                    self.context.note(f"Rows are read one by one, which is slower, because {missing}.")
             except Exception as error:
                 if not is_of_a_driver(error):
                     raise
@@ -332,7 +333,9 @@ class JdbcSourceTask(SourceTask):
         """How many rows to read, unless `batch.max.rows` is set."""
         if not self._in_columns or count != names.DEFAULT_BATCH_ROWS:
             return count
-        return self._column_rows if isinstance(self._reader, TableReader | ChangedReader) else _ANY_NUMBER
+        reader = self._reader
+        by_row = isinstance(reader, TableReader) or (isinstance(reader, ChangedReader) and not reader.in_columns)
+        return self._column_rows if by_row else _ANY_NUMBER
 
     def _committed(self, item: Item) -> SourceOffset | None:
         reader = self.context.offset_reader
@@ -360,8 +363,7 @@ class JdbcSourceTask(SourceTask):
             if self._reader.forgotten:
                 self.context.note(
                     f"timestamp.lookback.max.rows is too small for {item.name}: {self._reader.forgotten} rows of"
-                    " the window"
-                    " were forgotten, and rows that are committed as late as those may be missed."
+                    " the window were forgotten, and rows that are committed as late as those may be missed."
                 )
         self._end_transaction()
         self._next_table()

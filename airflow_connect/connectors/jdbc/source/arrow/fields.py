@@ -215,12 +215,16 @@ def column_us(array: Any, kind: Kind) -> Any:
         ValueError: a time is not one of the years 1 to 9999.
     """
     micros = array.cast(pa.int32()).cast(pa.int64()) if kind is Kind.DATE else array.cast(pa.int64())
-    limits = (_LEAST_DAY, _MOST_DAY) if kind is Kind.DATE else (_LEAST_US, _MOST_US)
-    _check_range(micros, *limits)
+    _check_range(micros, *limits_of(kind))
     found = (micros.fill_null(0) if micros.null_count else micros).to_numpy()
     if kind is Kind.DATE:
         found = found * DAY_US
     return found
+
+
+def limits_of(kind: Kind) -> tuple[int, int]:
+    """The first and the last day, or microsecond, that Python has, inclusive."""
+    return (_LEAST_DAY, _MOST_DAY) if kind is Kind.DATE else (_LEAST_US, _MOST_US)
 
 
 def _nulls(array: Any) -> Any:

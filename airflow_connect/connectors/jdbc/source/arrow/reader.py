@@ -1,6 +1,7 @@
 """Streams one table or query of PostgreSQL in Arrow batches, each with the position after it.
 
-Positions move as in `reading.TableReader`: a batch never ends inside a group of equal timestamps or numbers.
+Positions move as in `reading.TableReader`: a batch never ends inside a group of equal timestamps or numbers. Rows of
+the look-back's window that were sent before are dropped as there, by the same hashes.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_connect.connectors.jdbc.source.arrow.fields import ArrowField, ChangedError, arrow_field, column_us
+from airflow_connect.connectors.jdbc.source.arrow.texts import RowTexts, TextMaker
+from airflow_connect.connectors.jdbc.source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
 from airflow_connect.connectors.jdbc.source.read.criteria import Criteria, last_group, number_column
 from airflow_connect.connectors.jdbc.source.read.hidden import count_repeated, note_hidden
 from airflow_connect.connectors.jdbc.source.read.moves import Moves, no_moment
-from airflow_connect.connectors.jdbc.source.read.reading import Reading, bulk_statement
+from airflow_connect.connectors.jdbc.source.read.reading import Reading, bulk_statement, check_key
 from airflow_connect.connectors.jdbc.source.read.snapshot import enter_stream, quoted_name
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.values.columns import Column, Kind
@@ -34,9 +37,14 @@ if TYPE_CHECKING:
 BATCH_BYTES = 4 << 20
 """Size at which a batch ends; its messages take a few times as much."""
 _PG_COLUMNS = """
-SELECT attname FROM pg_catalog.pg_attribute
+SELECT attname, CASE WHEN attname = ANY(%(left_out)s::text[]) THEN (
+    WITH RECURSIVE base (oid) AS (SELECT a.atttypid UNION SELECT t.typbasetype FROM base
+      JOIN pg_catalog.pg_type t ON t.oid = base.oid WHERE t.typtype = 'd')
+    SELECT t.oid FROM base JOIN pg_catalog.pg_type t ON t.oid = base.oid WHERE t.typtype <> 'd') END
+FROM pg_catalog.pg_attribute a
 WHERE attrelid = to_regclass(%(table)s) AND attnum > 0 AND NOT attisdropped
 """
+"""Names of columns, and of those that are left out the types below their domains, as a result has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +71,9 @@ class ColumnBatch:
 class ArrowReader:
     """Streams the rows of one table, or of the query, after a position."""
 
-    forgotten = 0
-    """There is no look-back here."""
-
     def __init__(
         self, reading: Reading, table: TableId | None, position: Position, stream: ArrowStream,
-        part: TableRange | None = None,
+        part: TableRange | None = None, order: str = "",
     ) -> None:  # fmt: skip
         """Does not read yet.
 
@@ -78,8 +83,12 @@ class ArrowReader:
             position: after which rows are new.
             stream: connected to the same database.
             part: the range that is read; None: the whole table.
+            order: an expression, for rows of mode bulk that are compared, with `next_rows` and `texts`.
         """
-        self._part = part
+        self._part, self._order = part, order
+        self._has_texts = bool(order or reading.config.lookback_ms)
+        self._maker: TextMaker | None = None
+        self._sent: SentRows | None = None
         self._reading, self._stream = reading, stream
         self._source = reading.source(table)
         self.position = position
@@ -98,6 +107,16 @@ class ArrowReader:
     def number_column(self) -> str:
         """Name of the incrementing column; "": there is none."""
         return number_column(self._criteria)
+
+    @property
+    def forgotten(self) -> int:
+        """Rows of the look-back window that were forgotten because of its limit."""
+        return self._sent.forgotten if self._sent is not None else 0
+
+    @property
+    def mapping(self) -> TableMapping:
+        """How rows become values; after the first of them."""
+        return self._mapping
 
     def next(self, count: int) -> ColumnBatch | None:
         """The next rows, at most some `count` of them; None at the end.
@@ -121,6 +140,37 @@ class ArrowReader:
             return self._converted(held, self._held_after())
         return None
 
+    def next_rows(self, count: int) -> pa.RecordBatch | None:
+        """The next rows of mode bulk as they have arrived, at most some `count`; None at the end.
+
+        Raises:
+            Exception: see `next`.
+        """
+        if self._batches is None:
+            self._open()
+        piece = self._piece(count)
+        if piece is not None:
+            self._check_types(piece)
+        return piece
+
+    def texts(self, rows: pa.RecordBatch) -> RowTexts:
+        """The texts of rows of `next_rows`, if the reader has an order."""
+        assert self._maker is not None
+        return self._maker.texts(rows)
+
+    def driver_values(self, rows: pa.RecordBatch, name: str) -> list[Any]:
+        """A column of rows of `next_rows`, as the values of psycopg."""
+        place = next(n for n, field in enumerate(self._fields) if field.field.column.name == name)
+        return self._fields[place].driver_values(rows.column(place))
+
+    def batch_of(self, rows: pa.RecordBatch) -> ColumnBatch:
+        """Rows of `next_rows` as what is sent.
+
+        Raises:
+            DataError: a value does not fit its field.
+        """
+        return self._converted([rows], self.position)
+
     def _open(self) -> None:
         reading, source = self._reading, self._source
         columns = reading.described(source if source.table is not None else source.selecting("*"))
@@ -133,12 +183,16 @@ class ArrowReader:
         self._columns = columns
         granularity = reading.config.granularity
         self._fields = [arrow_field(field, granularity, reading.times) for field in self._mapping.fields]
-        chosen = self._chosen = source.selecting(_select_list(self._fields, columns, reading))
+        if self._has_texts:
+            fields = [field.field.column for field in self._fields]
+            self._maker = TextMaker(columns, fields, reading.connection)
+        extra = [] if self._maker is None else self._maker.extra
+        chosen = self._chosen = source.selecting(_select_list(self._fields, columns, extra, reading))
         if self._criteria is None:
-            statement = bulk_statement(chosen, self._part)
+            statement = bulk_statement(chosen, self._part, self._order)
         else:
             upto = None if self._part is None else self._part.upto
-            statement = self._criteria.of(chosen).select(self.position, reading.end_us, upto)
+            statement = self._criteria.of(chosen).select(self._begin(), reading.end_us, upto)
         sql = reading.literal(statement)
         # Otherwise a waiting ALTER TABLE would be between this connection's lock and that of the other one: a deadlock
         # that the server cannot see.
@@ -147,6 +201,15 @@ class ArrowReader:
         if self._part is not None and table is not None:
             reading.enter_snapshot(lambda snapshot: enter_stream(stream, snapshot, table))
         self._batches = stream.batches(sql, BATCH_BYTES)
+
+    def _begin(self) -> Position:
+        """After which rows are read: before the position if there is a look-back."""
+        config = self._reading.config
+        if not config.lookback_ms:
+            return self.position
+        check_key(self._columns, self._source)
+        self._sent = SentRows(self.position, config.lookback_ms * 1000, config.lookback_rows)
+        return self.position.changed(timestamp_us=self._sent.begin_us, local_us=None)
 
     def _read_last_group_again(self) -> None:
         """As `TableReader` does, because `query.suffix` may have cut the last group."""
@@ -283,6 +346,8 @@ class ArrowReader:
     def _converted(self, pieces: Sequence[pa.RecordBatch], after: Position) -> ColumnBatch:
         self._check_types(pieces[0])
         rows = pieces[0] if len(pieces) == 1 else pa.concat_batches(list(pieces))  # type: ignore[attr-defined]
+        if self._sent is not None:
+            rows, after = self._not_sent(self._sent, rows, after)
         arrays = [field.values(self._mapping, rows.column(n)) for n, field in enumerate(self._fields)]
         numbers = None
         if self._criteria is not None and not self._criteria.tracked.timestamps:
@@ -293,10 +358,28 @@ class ArrowReader:
         self.position = after
         return ColumnBatch(self._mapping.struct(arrays), self._mapping.schema, after, numbers)
 
+    def _not_sent(self, sent: SentRows, rows: pa.RecordBatch, after: Position) -> tuple[pa.RecordBatch, Position]:
+        """Those rows that were not sent before, and the position after all of them, with the rows that are known."""
+        assert self._criteria is not None and self._maker is not None and after.reached_us is not None
+        maker = self._maker
+        is_local = self._criteria.tracked.timestamps[0].kind is not Kind.INSTANT
+        moments = self._moments(rows)
+        at_us = self._reading.times.in_order_us(moments) if is_local else moments
+        may_repeat = np.zeros(len(at_us), bool)
+        if not (np.diff(moments) > 0).all():
+            # Tables that inherit may have rows with the same primary key, and all other values.
+            keys = [rows.column(n) for n, f in enumerate(self._fields) if f.field.column.key_position]
+            may_repeat = with_repeated_key(keys, len(at_us))
+        is_new = sent.new_rows(at_us, after.reached_us, may_repeat, lambda places: maker.digests(rows, places))
+        if not is_new.all():
+            rows = rows.filter(pa.array(is_new))
+        return rows, sent.position(after.reached_us)
+
     def _check_columns(self) -> None:
         """Make sure once that no column was added since the table was described: a transaction may have filled it.
 
-        The statement that has begun holds a lock, so none can be added now. Asking the catalog takes none.
+        Nor may one that is left out have got another type, which the result does not show. The statement that has begun
+        holds a lock, so nothing can be changed now. Asking the catalog takes none.
 
         Raises:
             RetriableError: there is another column.
@@ -305,8 +388,13 @@ class ArrowReader:
             return
         self._has_compared = True
         connection = self._reading.connection
-        found = connection.exec_driver_sql(_PG_COLUMNS, {"table": quoted_name(self._source.table)}).scalars().all()
+        left_out = {column.name: column.oid for column in self._mapping.left_out}
+        asked = {"table": quoted_name(self._source.table), "left_out": list(left_out)}
+        found: dict[str, int | None] = dict(connection.exec_driver_sql(_PG_COLUMNS, asked).tuples().all())
         connection.rollback()
+        for name, oid in left_out.items():
+            if found.get(name, oid) != oid:
+                raise self._retyped(name)
         if set(found) - {column.name for column in self._columns}:
             raise RetriableError(
                 f"A column was added to {self._source.name} at the moment at which it was read.",
@@ -316,18 +404,35 @@ class ArrowReader:
 
     def _check_types(self, piece: pa.RecordBatch) -> None:
         try:
-            for field, kind in zip(self._fields, piece.schema.types, strict=True):
+            # What `TextMaker` selects after them are texts, whatever the type of their column.
+            for field, kind in zip(self._fields, piece.schema.types, strict=self._maker is None):
                 field.check_type(kind)
         except ChangedError as changed:
-            raise RetriableError(
-                f"The type of the column {changed} of the table {self._source.name} was changed at the moment at which"
-                " the table was read.",
-                code="database.conflict",
-                suggestion="Nothing is lost; the table is read again with its new columns.",
-            ) from None
+            raise self._retyped(str(changed)) from None
+
+    def _retyped(self, column: str) -> RetriableError:
+        return RetriableError(
+            f"The type of the column {column} of the table {self._source.name} was changed at the moment at which"
+            " the table was read.",
+            code="database.conflict",
+            suggestion="Nothing is lost; the table is read again with its new columns.",
+        )
 
 
-def _select_list(fields: Sequence[ArrowField], columns: Sequence[Column], reading: Reading) -> str:
+def with_repeated_key(keys: Sequence[Any], count: int) -> Any:
+    """Which of `count` rows have a key, of columns of Arrow, that another row has, too: bool[n]."""
+    codes = np.zeros(count, np.int64)
+    for key in keys:
+        encoded = key.dictionary_encode()
+        own = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy().astype(np.int64)
+        _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + own, return_inverse=True)
+    counts = np.bincount(codes)
+    return (counts > 1)[codes]
+
+
+def _select_list(
+    fields: Sequence[ArrowField], columns: Sequence[Column], extra: Sequence[tuple[Column, str]], reading: Reading
+) -> str:
     """The expressions of a SELECT. No column has the name of a result, because ORDER BY would mean the result."""
     prefix = "connect_"
     while any(column.name.startswith(prefix) for column in columns):
@@ -336,4 +441,6 @@ def _select_list(fields: Sequence[ArrowField], columns: Sequence[Column], readin
     for number, field in enumerate(fields):
         name = reading.database.quoting.text(field.field.column.name)
         parts.append(f"{field.expression(name)} AS {prefix}{number}")
+    for number, (column, expression) in enumerate(extra, len(fields)):
+        parts.append(f"{expression.format(reading.database.quoting.text(column.name))} AS {prefix}{number}")
     return ", ".join(parts)

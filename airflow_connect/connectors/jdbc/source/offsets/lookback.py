@@ -1,22 +1,26 @@
 """Rows that were sent lately, so that a window of time can be read again without sending them twice.
 
-A row is recognised by a hash of all its values, which include the primary key: 128 bits of BLAKE2b. The hashes of the
-window are kept in the table's offset, so they are committed together with the rows. Only rows of which it is known
-whether they were sent can be in the window; it therefore begins after `from_us`, the oldest time of which that is
-known: the position at which the look-back was switched on, the begin of the last window, or the newest row that was
-forgotten because of the limit.
+A row is recognised by a hash of all its values, which include the primary key: 128 bits of BLAKE2b of the text that
+`values/row_text.py` describes. The hashes of the window are kept in the table's offset, so they are committed together
+with the rows. Only rows of which it is known whether they were sent can be in the window; it therefore begins after
+`from_us`, the oldest time of which that is known: the position at which the look-back was switched on, the begin of the
+last window, or the newest row that was forgotten because of the limit.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
 import struct
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
+from airflow_connect.connectors.jdbc.source.values.row_text import row_digest
 from airflow_connect.errors import OffsetError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _ENTRY = struct.Struct(">q16s")
 
@@ -40,6 +44,7 @@ class SentRows:
         self._newest_us = (position.timestamp_us if position.before_us is None else position.before_us) or 0
         self._from_us = self._newest_us if position.sent_from_us is None else position.sent_from_us
         self._sent = _unpacked(position.sent)
+        self._unhashed, self._unhashed_us = 0, 0
         self.forgotten = 0
         """Rows that were forgotten because of the limit, although they are in the window."""
 
@@ -55,7 +60,51 @@ class SentRows:
 
     def is_new(self, row: Sequence[Any], at_us: int) -> bool:
         """Whether a row was not sent yet; from now on it counts as sent."""
-        digest = hashlib.blake2b(repr(tuple(row)).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        return self._add(row_digest(row), at_us)
+
+    def new_rows(
+        self,
+        at_us: NDArray[np.int64],
+        reached_us: int,
+        may_repeat: NDArray[np.bool_],
+        digests: Callable[[NDArray[np.int64]], Sequence[bytes]],
+    ) -> NDArray[np.bool_]:
+        """`is_new` of consecutive rows, with a hash only of those that need one.
+
+        A row with a time that no remembered row has was not sent. If it is before the window, or has so many newer ones
+        after it that it will be forgotten at once, nothing of it must be remembered either.
+
+        Args:
+            at_us: the times of the rows, int64[n].
+            reached_us: of `position`, which must be called next.
+            may_repeat: which rows may be equal to another one of these, bool[n].
+            digests: the hashes of the rows at some places.
+
+        Returns:
+            bool[n].
+        """
+        import numpy as np
+
+        oldest_us = max(self._newest_us, reached_us) - self._window_us
+        known = np.unique(np.fromiter(self._sent.values(), np.int64, len(self._sent)))
+        is_hashed = np.isin(at_us, known) | may_repeat
+        in_window = np.flatnonzero(at_us > oldest_us)
+        # Equal rows count once, so there must be as many more.
+        most = self._limit + int(np.count_nonzero(may_repeat))
+        if len(in_window) > most:
+            in_window = in_window[np.argsort(at_us[in_window], kind="stable")]
+            forgotten, in_window = in_window[:-most], in_window[-most:]
+            forgotten = forgotten[~is_hashed[forgotten]]
+            if len(forgotten):
+                self._unhashed, self._unhashed_us = len(forgotten), int(at_us[forgotten].max())
+        is_hashed[in_window] = True
+        is_new = np.ones(len(at_us), bool)
+        places = np.flatnonzero(is_hashed)
+        for place, digest in zip(places.tolist(), digests(places), strict=True):
+            is_new[place] = self._add(digest, int(at_us[place]))
+        return is_new
+
+    def _add(self, digest: bytes, at_us: int) -> bool:
         if digest in self._sent:
             return False
         self._sent[digest] = at_us
@@ -74,6 +123,10 @@ class SentRows:
                 del self._sent[digest]
             self._from_us = max(self._from_us, oldest[-1][1])
             self.forgotten += excess
+        if self._unhashed:
+            self._from_us = max(self._from_us, self._unhashed_us)
+            self.forgotten += self._unhashed
+            self._unhashed = 0
         packed = b"".join(_ENTRY.pack(at, digest) for digest, at in self._sent.items())
         return Position(
             timestamp_us=self._newest_us, sent=base64.b64encode(packed).decode("ascii"), sent_from_us=self._from_us

@@ -9,14 +9,15 @@ ever missed: a range is left out only if its rows are those of which the hash wa
 from __future__ import annotations
 
 import base64
-import hashlib
 import math
 import struct
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_connect.api.source import SourceOffset, SourcePartition
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
@@ -24,8 +25,14 @@ from airflow_connect.connectors.jdbc.source.read.identities import hashed
 from airflow_connect.connectors.jdbc.source.read.moves import Row
 from airflow_connect.connectors.jdbc.source.read.reading import Reading, RowBatch, TableReader
 from airflow_connect.connectors.jdbc.source.values.columns import INTEGERS, Column, Kind
+from airflow_connect.connectors.jdbc.source.values.mapping import TableMapping
+from airflow_connect.connectors.jdbc.source.values.row_text import DIGEST_BYTES, row_text
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import DataError, OffsetError
+
+if TYPE_CHECKING:
+    from airflow_connect.api.schema import Schema
+    from airflow_connect.connectors.jdbc.source.arrow.reader import ColumnBatch
 
 RANGES, HASHES, FORM = "ranges", "hashes", "form"
 RANGE_ROWS = 10_000
@@ -100,6 +107,98 @@ def range_key(columns: Sequence[Column]) -> Column | None:
     return key if key.kind in INTEGERS or is_whole else None
 
 
+class Piece(Protocol):
+    """Consecutive rows of a table."""
+
+    @property
+    def keys(self) -> Sequence[Any]:
+        """Their values of the primary key, ascending, as the driver or Arrow has them."""
+
+    def texts(self, start: int, end: int) -> bytes | memoryview:
+        """The texts (`values/row_text.py`) of the rows [start, end), one after the other."""
+
+    def between(self, start: int, end: int) -> Any:
+        """The rows [start, end)."""
+
+
+class OrderedRows(Protocol):
+    """The rows of a table in the order of its primary key.
+
+    Attributes:
+        in_columns: whether they arrive as columns.
+    """
+
+    in_columns: bool
+
+    @property
+    def schema(self) -> Schema:
+        """What they are sent with; after the first of them."""
+
+    def close(self) -> None:
+        """End the statement."""
+
+    def next(self, count: int) -> Piece | None:
+        """The next rows, at most `count`; None at the end."""
+
+    def size(self, rows: Any) -> int:
+        """How many rows `Piece.between` has returned."""
+
+    def batch(self, rows: Any, start: int, end: int) -> RowBatch | ColumnBatch:
+        """The rows [start, end) of what `Piece.between` has returned, as they are sent."""
+
+
+class DriverRows:
+    """`OrderedRows` as the driver returns them."""
+
+    in_columns = False
+
+    def __init__(self, reading: Reading, table: TableId, key: Column) -> None:
+        """Does not read yet."""
+        self._reader = TableReader(reading, table, Position(), order=reading.database.quoting.text(key.name))
+        self._key = key
+        self._mapping: TableMapping | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """See `OrderedRows`."""
+        assert self._mapping is not None
+        return self._mapping.schema
+
+    def close(self) -> None:
+        """See `OrderedRows`."""
+        self._reader.close()
+
+    def next(self, count: int) -> Piece | None:
+        """See `OrderedRows`."""
+        batch = self._reader.next(count)
+        if batch is None:
+            return None
+        self._mapping = batch.mapping
+        place = next(f.index for f in batch.mapping.fields if f.column.name == self._key.name)
+        return _DriverPiece(batch.rows, [row[place] for row in batch.rows])
+
+    def size(self, rows: Any) -> int:
+        """See `OrderedRows`."""
+        return len(rows)
+
+    def batch(self, rows: Any, start: int, end: int) -> RowBatch:
+        """See `OrderedRows`."""
+        assert self._mapping is not None
+        return RowBatch(rows[start:end], self._mapping, Position(), Position())
+
+
+@dataclass(frozen=True, slots=True)
+class _DriverPiece:
+    rows: Sequence[Row]
+    keys: Sequence[Any]
+
+    def texts(self, start: int, end: int) -> bytes:
+        return b"".join(row_text(row) for row in self.rows[start:end])
+
+    def between(self, start: int, end: int) -> Any:
+        return self.rows[start:end]
+
+
 @dataclass(slots=True)
 class _Open:
     """The range that is being read.
@@ -107,17 +206,32 @@ class _Open:
     Attributes:
         before: the kept range that it continues, or None.
         upper: its largest possible key; None: there is no limit.
-        rows: so far.
+        digest: of the schema and its rows.
+        rows: so far, in pieces.
+        count: how many.
+        last: the largest key so far.
     """
 
     before: KeyRange | None
     upper: int | None
-    rows: list[Row] = field(default_factory=list)
+    digest: Any = None
+    rows: list[Any] = field(default_factory=list)
+    count: int = 0
+    last: int = 0
 
     @property
     def limit(self) -> int:
         """How many rows it may have."""
         return RANGE_ROWS if self.upper is None else 2 * RANGE_ROWS
+
+    def add(self, piece: Piece, start: int, end: int, last: int, schema: Schema) -> None:
+        """Add the rows [start, end) of a piece, at least one; `last`: the key of the last one."""
+        if self.digest is None:
+            self.digest = blake2b(repr(schema).encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES)
+        self.digest.update(piece.texts(start, end))
+        self.rows.append(piece.between(start, end))
+        self.count += end - start
+        self.last = last
 
 
 class ChangedReader:
@@ -126,7 +240,9 @@ class ChangedReader:
     forgotten = 0
     """There is no look-back here."""
 
-    def __init__(self, reading: Reading, table: TableId, key: Column, known: Sequence[KeyRange]) -> None:
+    def __init__(
+        self, reading: Reading, table: TableId, key: Column, known: Sequence[KeyRange], rows: OrderedRows
+    ) -> None:
         """Does not read yet.
 
         Args:
@@ -134,29 +250,35 @@ class ChangedReader:
             table: what is read.
             key: as `range_key` found it.
             known: ranges of the last complete run.
+            rows: of the table.
         """
         self._reading, self._key, self._table = reading, key, table
-        self._reader = TableReader(reading, table, Position(), order=reading.database.quoting.text(key.name))
+        self._rows = rows
         self._known = list(known)
         self._next_known = 0
         self._open = self._taken_known()
-        self._place = -1
-        self._ready: deque[RowBatch] = deque()
+        self._ready: deque[Any] = deque()
+        self._returned = 0  # rows of the first of them
         self._ended = False
         self._deleted: list[tuple[int, KeyRange]] = []
         self.ranges: list[KeyRange] = []
         """Ranges of this run, complete at the end."""
 
+    @property
+    def in_columns(self) -> bool:
+        """Whether rows arrive as columns."""
+        return self._rows.in_columns
+
     def close(self) -> None:
         """End the statement."""
-        self._reader.close()
+        self._rows.close()
 
-    def next(self, count: int) -> RowBatch | None:
+    def next(self, count: int) -> RowBatch | ColumnBatch | None:
         """The next rows of a changed range; None at the end. Rows without a change are read, but not returned."""
         while not self._ready and not self._ended:
-            batch = self._reader.next(count)
-            if batch is not None:
-                self._sort(batch)
+            piece = self._rows.next(count)
+            if piece is not None:
+                self._sort(piece)
                 continue
             self._ended = True
             self._close_range()
@@ -164,10 +286,13 @@ class ChangedReader:
                 self._close_range()
         if not self._ready:
             return None
-        batch = self._ready.popleft()
-        if len(batch) > count:
-            self._ready.appendleft(replace(batch, rows=batch.rows[count:]))
-        return replace(batch, rows=batch.rows[:count])
+        rows, start = self._ready[0], self._returned
+        end = min(start + count, self._rows.size(rows))
+        self._returned = end
+        if end == self._rows.size(rows):
+            self._ready.popleft()
+            self._returned = 0
+        return self._rows.batch(rows, start, end)
 
     def note_results(self) -> None:
         """Tell the report what is not sent."""
@@ -187,29 +312,27 @@ class ChangedReader:
                 f" with {key} above {self.ranges[MOST_RANGES - 1].last} are sent by each run."
             )
 
-    def _sort(self, batch: RowBatch) -> None:
+    def _sort(self, piece: Piece) -> None:
         """Divide rows among ranges."""
-        if self._place < 0:
-            self._place = next(f.index for f in batch.mapping.fields if f.column.name == self._key.name)
-            self._mapping = batch.mapping
-        keys = [self._key_of(row) for row in batch.rows]
+        keys = [self._whole(key) for key in piece.keys]
         start = 0
         while start < len(keys):
             found = self._open
             if found.upper is not None and keys[start] > found.upper:
                 self._close_range()
-            elif len(found.rows) == found.limit:
+            elif found.count == found.limit:
                 # What follows is another range with the same upper bound.
                 self._open = _Open(None, found.upper)
-                self._add(found.rows, None)
+                self._add(found, None)
             else:
                 end = len(keys) if found.upper is None else bisect_right(keys, found.upper, start)
-                end = min(end, start + found.limit - len(found.rows))
-                found.rows += batch.rows[start:end]
+                end = min(end, start + found.limit - found.count)
+                found.add(piece, start, end, keys[end - 1], self._rows.schema)
                 start = end
 
-    def _key_of(self, row: Row) -> int:
-        value = row[self._place]
+    def _whole(self, value: Any) -> int:
+        if type(value) is int and -_LIMIT <= value < _LIMIT:
+            return value
         is_whole = isinstance(value, int | float | Decimal) and math.isfinite(value) and int(value) == value
         if not is_whole or not -_LIMIT <= value < _LIMIT:
             raise DataError(
@@ -223,23 +346,20 @@ class ChangedReader:
     def _close_range(self) -> None:
         """All rows of the range were read."""
         done, self._open = self._open, self._taken_known()
-        if done.before is not None and len(done.rows) < done.before.rows:
-            self._deleted.append((done.before.rows - len(done.rows), done.before))
-        self._add(done.rows, done.before)
+        if done.before is not None and done.count < done.before.rows:
+            self._deleted.append((done.before.rows - done.count, done.before))
+        self._add(done, done.before)
 
-    def _add(self, rows: list[Row], before: KeyRange | None) -> None:
+    def _add(self, done: _Open, before: KeyRange | None) -> None:
         """Keep a range, and send its rows unless they are those of the range `before`."""
-        if not rows:
+        if not done.count:
             return
-        digest = hashlib.blake2b(repr(self._mapping.schema).encode("utf-8", "surrogatepass"), digest_size=16)
-        for row in rows:
-            digest.update(repr(tuple(row)).encode("utf-8", "surrogatepass"))
-        last = self._key_of(rows[-1])
         # The upper bound stays although its row is deleted: the next range keeps its rows.
-        found = KeyRange(last if before is None else max(last, before.last), len(rows), digest.digest())
+        last = done.last if before is None else max(done.last, before.last)
+        found = KeyRange(last, done.count, done.digest.digest())
         self.ranges.append(found)
         if found != before:
-            self._ready.append(RowBatch(rows, self._mapping, Position(), Position()))
+            self._ready += done.rows
 
     def _taken_known(self) -> _Open:
         """The next kept range. The last one, while it is small, takes the rows after it, too."""

@@ -275,6 +275,22 @@ def bulk_statement(source: Source, part: TableRange | None, order: str = "") -> 
     return source.between(part.by.removeprefix(BULK_PREFIX), after, upto)
 
 
+def check_key(columns: Sequence[Column], source: Source) -> None:
+    """Refuse a table without a primary key, whose rows the look-back cannot tell apart.
+
+    Raises:
+        ConfigError: it has none.
+    """
+    if any(column.key_position for column in columns):
+        return
+    raise ConfigError(
+        f"timestamp.lookback.ms needs a primary key, which {source.name} does not have.",
+        code="database.column",
+        suggestion="Add a primary key, or remove timestamp.lookback.ms.",
+        config_path=JdbcSourceKeys.lookback_ms.name,
+    )
+
+
 class TableReader:
     """Streams the rows of one table, or of the query, after a position."""
 
@@ -429,13 +445,8 @@ class TableReader:
         self._mapping = reading.mapping(columns, self._source)
         if self._criteria is not None:
             self._moves = Moves(columns, self._criteria.tracked, reading.name, reading.times)
-            if self._sent is not None and not any(column.key_position for column in columns):
-                raise ConfigError(
-                    f"timestamp.lookback.ms needs a primary key, which {self._source.name} does not have.",
-                    code="database.column",
-                    suggestion="Add a primary key, or remove timestamp.lookback.ms.",
-                    config_path=JdbcSourceKeys.lookback_ms.name,
-                )
+            if self._sent is not None:
+                check_key(columns, self._source)
 
     def _batch(self, rows: list[Row]) -> RowBatch | None:
         """The batch of fetched rows, with those that were held back before; None if all must be held back."""

@@ -61,15 +61,6 @@ class JdbcSourceConfig(JdbcSourceKeys):
         """Whether rows are found by a growing number."""
         return self.mode in (names.INCREMENTING, names.TIMESTAMP_INCREMENTING)
 
-    @property
-    def stage_of_rows(self) -> str:
-        """The key because of which rows are read one by one, although the database could return columns; or ""."""
-        if self.connection.address.database != "postgresql":
-            return ""
-        if self.lookback_ms:
-            return JdbcSourceKeys.lookback_ms.name
-        return JdbcSourceKeys.changed_only.name if self.changed_only else ""
-
     def timestamp_columns(self, table: str) -> tuple[str, ...]:
         """The timestamp columns of a table, by its full name; () if none is configured for it."""
         mapped = _mapped(self.timestamps_by_table, table)

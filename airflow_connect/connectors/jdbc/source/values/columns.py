@@ -63,6 +63,7 @@ class Column:
         scale: digits after the point; None: a NUMERIC without a declared scale.
         numbers_itself: serial, identity or AUTO_INCREMENT.
         key_position: position in the primary key, from 1; 0: not in it.
+        oid: of the type, in PostgreSQL; otherwise 0.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Column:
     scale: int | None = 0
     numbers_itself: bool = False
     key_position: int = 0
+    oid: int = 0
 
 
 Describe = Callable[["Connection", Any, "tuple[str, str] | None"], "list[Column]"]
@@ -194,6 +196,7 @@ def _postgresql(connection: Connection, cursor: Any, table: tuple[str, str] | No
                 numbers_itself=numbers_itself,
                 # pg_index.indkey counts from 0, array_position of an int2vector's array follows it.
                 key_position=position,
+                oid=column.type_code,
             )
         )
     return found

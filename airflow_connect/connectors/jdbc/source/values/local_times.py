@@ -67,6 +67,34 @@ class LocalTimes:
         found: NDArray[np.int64] = local_us - offsets
         return found
 
+    def in_order_us(self, local_us: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`instants_us`, but the first instant after a change of clocks for times that this one skips.
+
+        So they are in the order of the local times.
+        """
+        import numpy as np
+
+        found = self.instants_us(local_us)
+        if self._is_utc or not len(local_us):
+            return found
+        hours, place = np.unique(local_us // _HOUR_US, return_inverse=True)
+        may_skip = np.array([self._may_skip(hour * _HOUR_US) for hour in hours.tolist()])
+        places = np.flatnonzero(may_skip[place])
+        if len(places):
+            found = found.copy()
+        for index in places.tolist():
+            own_us = int(local_us[index])
+            if self.skipped_us(self.from_clock(own_us)) is not None:
+                found[index] = self.before_skipped_us(own_us) + 1
+        return found
+
+    def _may_skip(self, hour_us: int) -> bool:
+        """Whether clocks skip a time of an hour of local time, which begins at `hour_us`."""
+        last_us = hour_us + _HOUR_US - 1
+        if self._offset_at(hour_us) != self._offset_at(last_us):
+            return True
+        return any(self.skipped_us(self.from_clock(us)) is not None for us in (hour_us, last_us))
+
     def _offset_at(self, local_us: int) -> int:
         return self._offset_us(_EPOCH + timedelta(microseconds=local_us))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
@@ -15,53 +14,19 @@ from hypothesis import strategies as st
 
 from airflow_connect.connectors.jdbc.source import task as task_module
 from airflow_connect.connectors.jdbc.source.arrow.reader import ArrowReader
+from airflow_connect.databases import arrow_stream as stream_module
 from airflow_connect.databases.arrow_stream import ArrowStream
 from airflow_connect.errors import ConfigError, DatabaseError, DataError
 from tests.devstack.postgresql import PostgresServer
 from tests.support.copies.jdbc_source import Copies, Run
 from tests.support.servers.databases import Database, database_on
 from tests.support.session.searching import examples
+from tests.support.values.jdbc_random import POSTGRESQL_VALUES, placeholder
 from tests.support.values.jdbc_types import POSTGRESQL_TYPES
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=10)
-MOMENTS = st.datetimes()
-VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "boolean": st.booleans(),
-    "smallint": st.integers(-(1 << 15), (1 << 15) - 1),
-    "integer": st.integers(-(1 << 31), (1 << 31) - 1),
-    "bigint": st.integers(-(1 << 63), (1 << 63) - 1),
-    "oid": st.integers(0, (1 << 32) - 1),
-    "real": st.floats(width=32),
-    "double precision": st.floats(),
-    "money": st.integers(-(10**9), 10**9).map(lambda cents: Decimal(cents).scaleb(-2)),
-    "numeric(38,10)": st.decimals(-(10**28) + 1, 10**28 - 1, places=10),
-    "numeric(60,20)": st.decimals(-(10**30), 10**30, places=20),
-    "numeric(4)": st.integers(-9999, 9999),
-    "numeric(18)": st.integers(1 - 10**18, 10**18 - 1),
-    "numeric(12,2)": st.decimals(-(10**9), 10**9, places=2),
-    "numeric": st.integers(-(10**50), 10**50),
-    "char(3)": st.text("ab é", max_size=3),
-    "text": TEXT,
-    "varchar": TEXT,
-    "json": st.lists(st.integers(), max_size=2).map(str),
-    "jsonb": st.lists(st.integers(), max_size=2).map(str),
-    "uuid": st.uuids(),
-    "mood": st.sampled_from(["sad", "glad"]),
-    "short": st.integers(1, 30000),
-    "bytea": st.binary(max_size=10),
-    "bit(1)": st.text("01", min_size=1, max_size=1),
-    "bit(8)": st.text("01", min_size=8, max_size=8),
-    "bit(12)": st.text("01", min_size=12, max_size=12),
-    "date": st.dates(),
-    "time": st.times(),
-    "timetz": st.times(timezones=st.timezones().filter(lambda zone: "/" not in str(zone))),
-    "timestamp": MOMENTS,
-    "timestamptz": MOMENTS.filter(lambda moment: 2 < moment.year < 9998),
-}
-"""Values of every type that is copied."""
 SETTINGS = st.fixed_dictionaries(
     {
         "numeric.mapping": st.sampled_from(["none", "precision_only", "best_fit", "best_fit_eager_double"]),
@@ -90,13 +55,14 @@ def compared(run: Run) -> list[str]:
 # Each example makes a table with up to eight columns, and copies it twice.
 @pytest.mark.budget(30)
 def test_every_type_is_copied_as_row_by_row(typed: Database, data: st.DataObject, config: dict[str, str]) -> None:
-    kinds = data.draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=8))
-    rows = data.draw(st.lists(st.tuples(*(VALUES[kind] | st.none() for kind in kinds)), min_size=1, max_size=5))
+    kinds = data.draw(st.lists(st.sampled_from(sorted(POSTGRESQL_VALUES)), min_size=1, max_size=8))
+    row = st.tuples(*(POSTGRESQL_VALUES[kind] | st.none() for kind in kinds))
+    rows = data.draw(st.lists(row, min_size=1, max_size=5))
     columns = ", ".join(f'"c:{n}%" {kind}' for n, kind in enumerate(kinds))
     with psycopg.connect(typed.url.replace("+psycopg", ""), autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS every_type")
         connection.execute(f"CREATE TABLE every_type ({columns})")
-        places = ", ".join(f"%s::{'text::' if 'bit' in kind or kind == 'money' else ''}{kind}" for kind in kinds)
+        places = ", ".join(placeholder(kind) for kind in kinds)
         with connection.cursor() as cursor:
             cursor.executemany(f"INSERT INTO every_type VALUES ({places})", rows)
     query = data.draw(st.sampled_from([{}, {"query": "SELECT * FROM every_type"}]))
@@ -172,13 +138,6 @@ def batches_of(run: Run) -> list[list[Any]]:
     bounds = [sum(run.batches[:n]) for n in range(len(run.batches) + 1)]
     parts = [run.records[a:b] for a, b in pairwise(bounds)]
     return [part for part in parts if part]
-
-
-def test_lookback_reads_row_by_row(postgresql_database: Database, readers: list[str]) -> None:
-    table(postgresql_database)
-    run = copies(postgresql_database, "timestamp", timestamp_lookback_ms="60000").run()
-    assert len(run.records) == 40 and readers == []
-    assert any("one by one" in note and "timestamp.lookback.ms" in note for note in run.notes), run.notes
 
 
 def test_columns_with_the_names_of_results_are_ordered_by_their_own_values(postgresql_database: Database) -> None:
@@ -323,6 +282,18 @@ def test_session_has_the_time_zone_of_the_other_connection(postgresql_database: 
     assert copies(postgresql_database, table_types="VIEW").run().values == [{"name": "UTC"}]
 
 
+def test_missing_package_is_named(
+    postgresql_database: Database, readers: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table(postgresql_database, 3)
+    monkeypatch.setattr(stream_module, "find_spec", lambda name: None)
+    run = copies(postgresql_database, "incrementing").run()
+    assert run.ids() == [1, 2, 3] and readers == []
+    assert run.notes == [
+        "Rows are read one by one, which is slower, because the package adbc-driver-postgresql is not installed."
+    ]
+
+
 def test_database_with_texts_of_any_encoding_is_read_row_by_row(
     postgresql: PostgresServer, unique_name: str, readers: list[str]
 ) -> None:
@@ -336,7 +307,9 @@ def test_database_with_texts_of_any_encoding_is_read_row_by_row(
             )
             made.execute("CREATE TABLE orders (id int, t text)", "INSERT INTO orders VALUES (1, 'é'), (2, 'a')")
             for query in ({}, {"query": "SELECT * FROM orders"}):
-                assert copies(made, **query).run().values == [{"id": 1, "t": "é"}, {"id": 2, "t": "a"}]
+                run = copies(made, **query).run()
+                assert run.values == [{"id": 1, "t": "é"}, {"id": 2, "t": "a"}]
+                assert [note for note in run.notes if "one by one" in note and "SQL_ASCII" in note], run.notes
             assert readers == []
             made.execute("UPDATE orders SET t = convert_from('\\xe9', 'SQL_ASCII') WHERE id = 2")
             with pytest.raises(DataError, match="invalid byte sequence"):
