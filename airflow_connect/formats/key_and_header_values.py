@@ -66,8 +66,13 @@ def headers_value_for(written_by: Format, headers: Sequence[Header]) -> tuple[Sc
     Raises:
         DataError: a value that has no text.
     """
-    schema, value = headers_value(headers)
-    return (WRAPPED_HEADERS_SCHEMA, {"headers": value}) if wants_struct(written_by) else (schema, value)
+    _, value = headers_value(headers)
+    return headers_schema_for(written_by), {"headers": value} if wants_struct(written_by) else value
+
+
+def headers_schema_for(written_by: Format) -> Schema:
+    """The schema of `headers_value_for` alone."""
+    return WRAPPED_HEADERS_SCHEMA if wants_struct(written_by) else HEADERS_SCHEMA
 
 
 def stored_header_text(schema: Schema | None, value: Any) -> str | None:

@@ -96,9 +96,10 @@ _KEYS = {
     "keys.format.class": f"{_CONFLUENT}.s3.format.json.JsonFormat",
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
 }
+_HEADERS = {"store.kafka.headers": "true", "headers.format.class": f"{_CONFLUENT}.s3.format.json.JsonFormat"}
 _AGAINST_RECORDS = (
-    "json-hourly", "parquet", "envelope-parquet", "json-schema", "json-nulls", "json-keys", "avro-arrays",
-    "avro-maps", "protobuf",
+    "json-hourly", "parquet", "envelope-parquet", "json-schema", "json-nulls", "json-keys", "json-headers",
+    "avro-arrays", "avro-maps", "protobuf",
 )  # fmt: skip
 _ONE_FILE = {"flush.size": "10000000"}  # per partition and directory
 
@@ -149,6 +150,12 @@ def all_rows(records: int) -> list[Row]:
         Row("json-hourly", "JSON lines in 24 hourly directories, gzip", hours, json),
         Row("json-nulls", "JSON lines, hourly, every tenth record without a value, gzip", nulls, {**json, **_IGNORED}),
         Row("json-keys", "the same with keys in files of their own", replace(hours, has_keys=True), {**json, **_KEYS}),
+        Row(
+            "json-headers",
+            "the same with headers in files of their own",
+            replace(hours, has_headers=True),
+            {**json, **_HEADERS},
+        ),
         Row("parquet", "typed Parquet, zstd", hours, PARQUET),
         Row("envelope-parquet", "JSON with a schema in each message to typed Parquet, zstd", envelopes, ENVELOPE),
         Row("json-schema", "JSON with a registry to typed Parquet, zstd", registered, JSON_SCHEMA),

@@ -173,6 +173,10 @@ class StorageSinkConnector(StagingSinkConnector):
         """See `ColumnarSinkConnector`."""
         return self._open(self.config).config.stores_records
 
+    def needs_headers(self) -> bool:
+        """See `ColumnarSinkConnector`."""
+        return self._open(self.config).plan.headers is not None
+
     def splitting(self) -> Splitting:
         """A cut is like the end of a run, where files end anyway. It is refused where more than offsets passes it.
 

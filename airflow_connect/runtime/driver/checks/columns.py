@@ -43,6 +43,6 @@ def _stage_without_columns(resolved: ResolvedConfig, sink: StartedSink) -> str:
     try:
         if not converter.headers_never_fail:
             return f"the header converter ({type(converter.headers).__name__})"
-        return stage_without_columns(converter.value, converter.steps)
+        return stage_without_columns(converter.value, converter.steps, with_headers=sink.needs_headers())
     finally:
         converter.close()

@@ -121,6 +121,12 @@ class StartedSink(Started):
             return False
         return self.call("takes_whole_records", lambda connector: bool(connector.takes_whole_records()))
 
+    def needs_headers(self) -> bool:
+        """Whether the tasks use headers in columns; a class that does not say uses none."""
+        if not hasattr(self._class, "needs_headers"):
+            return False
+        return self.call("needs_headers", lambda connector: bool(connector.needs_headers()))
+
     @property
     def keeps_document(self) -> bool:
         """Whether the class has a document of its own. A state record may also have that of another class."""

@@ -203,6 +203,11 @@ class SinkTaskRunner:
         return self._task.needs_keys
 
     @property
+    def needs_headers(self) -> bool:
+        """Whether `put_columns` uses headers."""
+        return self._task.needs_headers
+
+    @property
     def takes_whole_records(self) -> bool:
         """Whether the task gets messages as they are, without converters and transformations."""
         return self._task.takes_whole_records

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from airflow_connect.api import SinkConnector, SinkRecord, SinkTask
+from airflow_connect.api.columns import RecordColumns
 from airflow_connect.api.record import KafkaRecord
+from airflow_connect.api.transform import R, Transformation
 from airflow_connect.formats.json_lines import JsonFormat
 from airflow_connect.runtime.driver.checks.columns import note_on_columns
 from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
@@ -62,6 +64,19 @@ class Columns(SinkConnector):
     task_class = TaskOfColumns
 
 
+class HeadersOfRecords(Transformation):
+    """Changes headers, and does not know those of columns."""
+
+    columns_of_sinks_only = True
+
+    def apply(self, record: R) -> R:
+        return record.changed(headers=())
+
+    def apply_columns(self, batch: RecordColumns) -> RecordColumns:
+        return batch
+
+
+OWN_HEADERS = {"transforms": "own", "transforms.own.type": f"{__name__}:HeadersOfRecords"}
 OWN = {"connector.class": f"{__name__}:Rows"}
 
 
@@ -83,7 +98,12 @@ def note(config: Mapping[str, str]) -> str:
         ({**FILES, "store.kafka.keys": "true"}, ""),
         ({**FILES, "store.kafka.keys": "true", "keys.format.class": f"{__name__}:OwnFormat"},
          "the format of keys (OwnFormat)"),
-        ({**FILES, "store.kafka.headers": "true"}, "files of headers"),
+        ({**FILES, "store.kafka.headers": "true"}, ""),
+        ({**FILES, "store.kafka.headers": "true", "headers.format.class": f"{__name__}:OwnFormat"},
+         "the format of headers (OwnFormat)"),
+        ({**FILES, "store.kafka.headers": "true", **OWN_HEADERS},
+         "transformation own (HeadersOfRecords), whose columnar form is without headers"),
+        ({**FILES, **OWN_HEADERS}, ""),
         ({**FILES, "format.class": "ParquetFormat", "store.kafka.records": "true"}, ""),
         ({**FILES, **CHOSEN}, "the predicate (HasHeaderKey) of transformation some (Filter)"),
         (DATABASE, ""),
@@ -128,6 +148,8 @@ MAPS = '{"type": "map", "keys": {"type": "string"}, "values": {"type": "int32"}}
 )
 def test_plan_and_task_agree(config: Mapping[str, str], value: bytes) -> None:
     given = {**S3, **config}
-    outcome, in_columns = copy(given, [[KafkaRecord("t", 0, 0, b"k", value)]], columnar=True)
+    outcome, in_columns = copy(
+        given, [[KafkaRecord("t", 0, 0, b"k", value, headers=(("other", b"1"),))]], columnar=True
+    )
     assert outcome.error or outcome.files
     assert bool(in_columns) is (not note(given))
