@@ -56,8 +56,10 @@ AVRO = {
     "parquet.codec": "zstd",
     "s3.compression.type": "none",
 }
-PROTOBUF = {**AVRO, "value.converter": f"{_CONFLUENT}.protobuf.ProtobufConverter"}
-JSON_SCHEMA = {**AVRO, "value.converter": f"{_CONFLUENT}.json.JsonSchemaConverter"}
+_PROTOBUF_VALUES = {"value.converter": f"{_CONFLUENT}.protobuf.ProtobufConverter"}
+_JSON_SCHEMA_VALUES = {"value.converter": f"{_CONFLUENT}.json.JsonSchemaConverter"}
+PROTOBUF = {**AVRO, **_PROTOBUF_VALUES}
+JSON_SCHEMA = {**AVRO, **_JSON_SCHEMA_VALUES}
 _AVRO = f"{_CONFLUENT}.s3.format.avro.AvroFormat"
 RECORDS = {"format.class": f"{_CONFLUENT}.s3.format.parquet.ParquetFormat", "store.kafka.records": "true"}
 """Whole records: a backup."""
@@ -267,13 +269,18 @@ _JAVA = (
 
 
 def _table_rows(records: int) -> list[Row]:
-    rows, idle = TableRows(records), TableRows(200, tables=200)
+    rows, few, idle = TableRows(records), TableRows(records // 4), TableRows(200, tables=200)
+    by_records = database_sources.BY_RECORDS
     new, bulk, one, json = (
         database_sources.NEW_ROWS, database_sources.BULK, database_sources.ONE_TASK, database_sources.JSON
     )  # fmt: skip
     found = [
         ("json", "a table of PostgreSQL into a topic, JSON, mode bulk, two tasks", rows, {**bulk, **json}),
         ("avro", "the same, Avro with a registry", rows, {**bulk, **AVRO_VALUES}),
+        ("protobuf", "the same, Protobuf with a registry", rows, {**bulk, **_PROTOBUF_VALUES}),
+        ("protobuf-records", "Protobuf, record by record", few, {**bulk, **_PROTOBUF_VALUES, **by_records}),
+        ("json-schema", "the same, JSON Schema with a registry", rows, {**bulk, **_JSON_SCHEMA_VALUES}),
+        ("json-schema-records", "JSON Schema, record by record", few, {**bulk, **_JSON_SCHEMA_VALUES, **by_records}),
         ("json-one", "JSON, one task", rows, {**bulk, **json, **one}),
         ("json-new", "JSON, first load in mode timestamp+incrementing, two tasks", rows, {**new, **json}),
         ("idle", "200 tables without a new row", idle, {**new, **json, **database_sources.TOPICS}),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.converter import NULL, SchemaAndValue
@@ -18,9 +18,14 @@ from airflow_connect.registry.schema_ids import SchemaIds
 from airflow_connect.registry.settings import WritingSettings
 from airflow_connect.registry.wire_format import read_schema_id
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 CACHE_SIZE = "schemas.cache.config"
 MessageReader = Callable[[bytes], SchemaAndValue]
 MessageWriter = Callable[[Any], bytes | None]
+ColumnWriter = Callable[[Any], Any]
+"""Arrow array of a schema to binary array of messages; None if a value is not vectorizable."""
 
 
 class RegistryConverter(ABC):
@@ -53,6 +58,7 @@ class RegistryConverter(ABC):
         self._cache_size = max(1, parsed[CACHE_SIZE])
         self._readers: dict[tuple[str, int], MessageReader] = {}
         self._writers: dict[tuple[str, Schema], MessageWriter] = {}
+        self._column_writers: dict[tuple[str, Schema], ColumnWriter | None] = {}
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
         """One message to schema and value; None is a tombstone, (None, None).
@@ -97,6 +103,24 @@ class RegistryConverter(ABC):
             self._keep(self._writers, key, writer)
         return writer(value)
 
+    def _written_columns(self, topic: str, schema: Schema | None, values: Any) -> pa.Array[Any] | None:
+        """The messages of many values, or None; see `ColumnarWritingConverter`.
+
+        Raises:
+            UnavailableError, AccessError: the registry.
+        """
+        if schema is None:
+            return None
+        key = (topic, schema)
+        if key not in self._column_writers:
+            try:
+                self._keep(self._column_writers, key, self._column_writer(topic, schema))
+            except DataError:
+                return None  # The reference path requests it again, and reports the error for each value.
+        write = self._column_writers[key]
+        written: pa.Array[Any] | None = None if write is None else write(values)
+        return written
+
     def _keep(self, cache: dict[Any, Any], key: Any, value: Any) -> None:
         while len(cache) >= self._cache_size:
             del cache[next(iter(cache))]
@@ -139,6 +163,10 @@ class RegistryConverter(ABC):
     @abstractmethod
     def _open_writer(self, topic: str, schema: Schema) -> MessageWriter:
         """A function that writes values of this schema."""
+
+    @abstractmethod
+    def _column_writer(self, topic: str, schema: Schema) -> ColumnWriter | None:
+        """As `_open_writer` for columns; None: values of this schema are written one by one."""
 
     @abstractmethod
     def _find_mismatch(self, target: SchemaText, schema: SchemaText) -> str:
