@@ -36,7 +36,9 @@ class ColumnarSinkConnector(Protocol):
     """Optional methods of a sink connector, with which a plan tells what keeps records out of columns.
 
     They are called after `start`, only if a plan is shown, and open no connections. A connector whose tasks say
-    `needs_headers` has a method of that name, too: `needs_headers() -> bool`.
+    `needs_headers` has a method of that name, too: `needs_headers() -> bool`. One whose tasks write only some types in
+    columns may have `stage_without_columns_of(schema: Schema | None) -> str`, which is `stage_without_columns` for
+    values of one schema; it is asked if the schema is known without a record.
     """
 
     def stage_without_columns(self) -> str:

@@ -201,8 +201,8 @@ class SinkTask(Task):
 class ColumnarSinkTask(Protocol):
     """Optional methods of a sink task for the columnar path.
 
-    A task may also have `accepts_columns() -> bool`, called after `open`: whether it supports columns with
-    its configuration.
+    A task may also have `accepts_columns() -> bool`, called after `open`: whether it supports columns with its
+    configuration; and `refused_columns`, a noun for reports: why all it gets is put one by one.
     """
 
     def put_columns(self, batches: Sequence[RecordColumns]) -> bool:

@@ -106,9 +106,7 @@ class AvroConverter(RegistryConverter):
         Raises:
             UnavailableError, AccessError: the registry.
         """
-        from airflow_connect.registry.converters.id_runs import columns_by_id
-
-        return columns_by_id(data, lambda schema_id: self._run_reader(topic, schema_id))
+        return self._read_columns(topic, data)
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         """Schema and value to one message; null is a tombstone, values without schema are written as `Anything`.

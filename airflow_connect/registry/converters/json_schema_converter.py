@@ -127,10 +127,8 @@ class JsonSchemaConverter(RegistryConverter):
         Raises:
             UnavailableError, AccessError: the registry.
         """
-        from airflow_connect.registry.converters.id_runs import columns_by_id
-
         self.unread.clear()
-        return None if self._validates else columns_by_id(data, lambda schema_id: self._run_reader(topic, schema_id))
+        return None if self._validates else self._read_columns(topic, data)
 
     def from_columns(self, topic: str, schema: Schema | None, values: pa.Array[Any]) -> pa.Array[Any] | None:
         """Many values at once; see `ColumnarWritingConverter`.

@@ -124,10 +124,8 @@ class ProtobufConverter(RegistryConverter):
         Raises:
             UnavailableError, AccessError: the registry.
         """
-        from airflow_connect.registry.converters.id_runs import columns_by_id
-
         self.unread.clear()
-        return columns_by_id(data, lambda schema_id: self._run_reader(topic, schema_id))
+        return self._read_columns(topic, data)
 
     def from_columns(self, topic: str, schema: Schema | None, values: pa.Array[Any]) -> pa.Array[Any] | None:
         """Many values at once; see `ColumnarWritingConverter`.
@@ -150,7 +148,9 @@ class ProtobufConverter(RegistryConverter):
         key = (topic, schema_id)
         if key not in self._run_readers:
             types = self._types(topic, schema_id, self._registered(schema_id))
-            made = run_reader(lambda message: _read_indexes(message, PREFIX_BYTES), types, self._options)
+            made = run_reader(
+                lambda message: _read_indexes(message, PREFIX_BYTES), types, self._options, self._note_without_columns
+            )
             self._keep(self._run_readers, key, made)
         return self._run_readers[key]
 

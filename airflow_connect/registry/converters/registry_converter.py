@@ -21,6 +21,9 @@ from airflow_connect.registry.wire_format import read_schema_id
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from airflow_connect.api.columns import ValueColumns
+    from airflow_connect.registry.converters.id_runs import RunReader
+
 CACHE_SIZE = "schemas.cache.config"
 MessageReader = Callable[[bytes], SchemaAndValue]
 MessageWriter = Callable[[Any], bytes | None]
@@ -34,6 +37,7 @@ class RegistryConverter(ABC):
     Attributes:
         config_def: all keys, without `key.converter.` or `value.converter.`.
         kind: schema type of the registry.
+        refused_columns: why the last batch of messages has no columns, if it is because of its schema; else "".
     """
 
     config_def: ClassVar[ConfigDef]
@@ -57,6 +61,7 @@ class RegistryConverter(ABC):
         self._ids = SchemaIds(self._client, self._rules, self._find_mismatch)
         self._cache_size = max(1, parsed[CACHE_SIZE])
         self._readers: dict[tuple[str, int], MessageReader] = {}
+        self.refused_columns = ""
         self._writers: dict[tuple[str, Schema], MessageWriter] = {}
         self._column_writers: dict[tuple[str, Schema], ColumnWriter | None] = {}
 
@@ -102,6 +107,27 @@ class RegistryConverter(ABC):
             writer = self._open_writer(topic, schema)
             self._keep(self._writers, key, writer)
         return writer(value)
+
+    def _read_columns(self, topic: str, data: Any) -> list[ValueColumns] | None:
+        """Many messages at once; see `ColumnarConverter`.
+
+        Raises:
+            UnavailableError, AccessError: the registry.
+        """
+        from airflow_connect.registry.converters.id_runs import columns_by_id
+
+        self.refused_columns = ""
+
+        def reader_of(schema_id: int) -> RunReader | None:
+            found = self._run_reader(topic, schema_id)
+            if found is None:
+                self._note_without_columns(schema_id)
+            return found
+
+        return columns_by_id(data, reader_of)
+
+    def _note_without_columns(self, schema_id: int) -> None:
+        self.refused_columns = f"schema {schema_id} has types that are not read in columns"
 
     def _written_columns(self, topic: str, schema: Schema | None, values: Any) -> pa.Array[Any] | None:
         """The messages of many values, or None; see `ColumnarWritingConverter`.
@@ -159,6 +185,10 @@ class RegistryConverter(ABC):
     @abstractmethod
     def _open_reader(self, topic: str, schema_id: int, registered: SchemaText) -> MessageReader:
         """A function that reads messages with this schema."""
+
+    @abstractmethod
+    def _run_reader(self, topic: str, schema_id: int) -> RunReader | None:
+        """As `_open_reader` for columns; None: messages with this schema are read one by one."""
 
     @abstractmethod
     def _open_writer(self, topic: str, schema: Schema) -> MessageWriter:

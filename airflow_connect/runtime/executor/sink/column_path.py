@@ -209,7 +209,8 @@ class ColumnPath:
         present = _Present(batch, keys[0] if keys else None, headers)
         found = self._converter.to_columns(batch.topic, present.values) if len(present) else _NO_VALUES
         if found is None or not 0 < len(found) <= _MOST_PIECES:
-            self._refused(_VALUE_CONVERTER)
+            why = getattr(self._converter, "refused_columns", "") if found is None else ""
+            self._refused(f"{_VALUE_CONVERTER} ({why})" if why else _VALUE_CONVERTER)
             return None
         pieces = []
         start = 0

@@ -186,7 +186,7 @@ class SinkLoop:
             if self._sink.put_columns(pieces, batch.offsets, self._columns.nulls):
                 self._converter.unread.add_batch(batch)
                 return len(batch)
-            self.slow_path.because_of("the sink")
+            self.slow_path.because_of(self._sink.refused_columns)
         if pieces is None or len(batch) <= SMALLEST_COLUMN_BATCH:
             self._put_one_by_one(batch)
             return 0

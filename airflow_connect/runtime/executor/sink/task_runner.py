@@ -223,6 +223,11 @@ class SinkTaskRunner:
         task = self._task
         return task.null_values if isinstance(task, NullDroppingSinkTask) else NullValues.NEEDED
 
+    @property
+    def refused_columns(self) -> str:
+        """Why `put_columns` has returned False, as words that follow "because of"."""
+        return str(getattr(self._task, "refused_columns", "")) or "the sink"
+
     def accepts_columns(self) -> bool:
         """Whether the task has a columnar form with its configuration."""
         accepts: Callable[[], bool] = getattr(self._task, "accepts_columns", lambda: True)
