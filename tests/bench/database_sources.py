@@ -47,7 +47,7 @@ BY_RECORDS = {
     "predicates.marked.type": "org.apache.kafka.connect.transforms.predicates.HasHeaderKey",
     "predicates.marked.name": "absent",
 }
-"""A predicate that looks at headers, which columns do not have: all records go one by one. None has the header."""
+"""A predicate that looks at headers has no columnar form: all records go one by one. None has the header."""
 ONE_TASK = {"tasks.max": "1"}
 TOPICS = {"topic.creation.default.partitions": "1", "topic.creation.default.replication.factor": "1"}
 

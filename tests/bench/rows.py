@@ -89,7 +89,7 @@ READS_HEADERS = {
     "predicates.marked.type": "org.apache.kafka.connect.transforms.predicates.HasHeaderKey",
     "predicates.marked.name": "absent",
 }
-"""A predicate that looks at headers, which columns do not have: all records go one by one. None has the header."""
+"""A predicate that looks at headers has no columnar form: all records go one by one. None has the header."""
 _GZIP, _GZIP_6 = {"s3.compression.type": "gzip"}, {"s3.compression.type": "gzip", "s3.compression.level": "6"}
 _COMPACT, _INTERVAL = {"files.per.partition": "compact"}, {"rotate.interval.ms": "3600000"}
 _IGNORED = {"behavior.on.null.values": "ignore"}
