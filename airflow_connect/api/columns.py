@@ -35,7 +35,10 @@ NO_PARTITION = -1
 class ColumnarSinkConnector(Protocol):
     """Optional methods of a sink connector, with which a plan tells what keeps records out of columns.
 
-    Both are called after `start`, only if a plan is shown, and open no connections.
+    They are called after `start`, only if a plan is shown, and open no connections. A connector whose tasks say
+    `needs_headers` has a method of that name, too: `needs_headers() -> bool`. One whose tasks write only some types in
+    columns may have `stage_without_columns_of(schema: Schema | None) -> str`, which is `stage_without_columns` for
+    values of one schema; it is asked if the schema is known without a record.
     """
 
     def stage_without_columns(self) -> str:
@@ -97,8 +100,7 @@ class RecordColumns:
     """n consecutive records of one partition, after conversion.
 
     `original_topic`, `original_partition` and `offsets` are Kafka's coordinates and identify records in all
-    bookkeeping, even if a transformation renames the topic (KIP-793). Headers are not included: a configuration whose
-    stages read headers, or whose sink stores them, has no columnar path.
+    bookkeeping, even if a transformation renames the topic (KIP-793).
 
     Attributes:
         topic: of all records, after transformations.
@@ -112,6 +114,9 @@ class RecordColumns:
             For sinks only.
         indexes: int64[n], ascending: positions of these records in the batch that was read, for `read_records`. A gap
             is a dropped record, or a record with another schema in another `RecordColumns` of the same batch.
+        headers: of each record, in order: list<struct<key: string, value: string>>, n long, no list null. Values are
+            texts as Connect's `Values.convertToString` writes them, null where the header has none: Arrow has no
+            column for values of several types. None if the sink does not need headers.
     """
 
     topic: str
@@ -124,6 +129,7 @@ class RecordColumns:
     value: ValueColumns
     read_records: Callable[[NDArray[np.int64]], list[KafkaRecord]]
     indexes: NDArray[np.int64]
+    headers: pa.ListArray[Any] | None = None
 
     def __len__(self) -> int:
         """Number of records."""
@@ -156,4 +162,5 @@ class RecordColumns:
             key=None if self.key is None else ValueColumns(self.key.schema, self.key.values.filter(mask)),
             value=ValueColumns(self.value.schema, self.value.values.filter(mask)),
             indexes=self.indexes[keep],
+            headers=None if self.headers is None else self.headers.filter(mask),
         )

@@ -60,6 +60,9 @@ class ColumnarConverter(Protocol):
 
     A converter that supports columns only in some configurations has an attribute `has_columns` (bool), read after
     `configure`; the same applies to transformations and predicates.
+
+    Optional attributes: `known_schemas`, a sequence with the schema that all values have (None: schemaless), empty if
+    each message or a registry says it; `refused_columns`, why the last batch has none, if it is because of its schema.
     """
 
     def to_columns(self, topic: str, data: pa.BinaryArray) -> Sequence[ValueColumns] | None:

@@ -132,6 +132,7 @@ class SinkTask(Task):
     """
 
     needs_keys: ClassVar[bool] = True  # whether `put_columns` uses keys
+    needs_headers: ClassVar[bool] = False  # whether `put_columns` uses `RecordColumns.headers`
     takes_whole_records: bool = False  # after `open`: whether each value is the whole message (`api.whole_record`)
     repeats_put: ClassVar[bool] = True
     """Whether `put` may get the same list again after a RetriableError. If False, such an error ends the task."""
@@ -200,16 +201,15 @@ class SinkTask(Task):
 class ColumnarSinkTask(Protocol):
     """Optional methods of a sink task for the columnar path.
 
-    A task may also have `accepts_columns() -> bool`, called after `open`: whether it supports columns with
-    its configuration.
+    A task may also have `accepts_columns() -> bool`, called after `open`: whether it supports columns with its
+    configuration; and `refused_columns`, a noun for reports: why all it gets is put one by one.
     """
 
     def put_columns(self, batches: Sequence[RecordColumns]) -> bool:
         """Write converted records of one partition in columns, all or nothing; equal to `put` of the same records.
 
         Args:
-            batches: at least one, in the order of the log. Each has one topic and one schema. The columns hold keys
-                and values, not headers: a sink that stores headers cannot use columns.
+            batches: at least one, in the order of the log. Each has one topic and one schema.
 
         Returns:
             True; or False, with nothing written, if the records must be put one by one: the sink cannot write them in

@@ -82,6 +82,10 @@ class ColumnarTransformation(Protocol):
 
     If it works for records of sinks only, because it is about headers or timestamps, the transformation has a class
     attribute `columns_of_sinks_only = True`; records of sources are then not even tried in columns.
+
+    `RecordColumns.headers` is None unless the sink stores headers. Then a transformation with `columns_of_sinks_only`
+    also needs `columns_have_headers = True`, which says that it changes them as `apply` does, or leaves them alone;
+    without it, all records are transformed one by one.
     """
 
     def apply_columns(self, batch: RecordColumns) -> RecordColumns | None:

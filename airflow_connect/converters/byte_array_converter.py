@@ -19,6 +19,7 @@ class ByteArrayConverter:
     """org.apache.kafka.connect.converters.ByteArrayConverter. It has no configuration."""
 
     config_def: ClassVar[ConfigDef] = ConfigDef()
+    known_schemas: ClassVar[Sequence[Schema]] = (OPTIONAL_BYTES,)
 
     def configure(self, config: Mapping[str, str], is_key: bool = False) -> None:
         """Nothing to configure."""

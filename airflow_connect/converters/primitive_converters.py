@@ -47,6 +47,11 @@ class _FixedWidthConverter(ABC):
 
     config_def: ClassVar[ConfigDef] = ConfigDef()
 
+    @property
+    def known_schemas(self) -> Sequence[Schema]:
+        """See `ColumnarConverter`."""
+        return (self.schema,)
+
     def configure(self, config: Mapping[str, str], is_key: bool = False) -> None:  # noqa: B027 (there is nothing to do)
         """Nothing to configure."""
 

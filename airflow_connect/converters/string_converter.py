@@ -31,6 +31,8 @@ class StringConverter:
         ConfigKey(ENCODING, Type.STRING, "UTF-8", "Java's name of the character set.")
     )
 
+    known_schemas: ClassVar[Sequence[Schema]] = (OPTIONAL_STRING,)
+
     def __init__(self) -> None:
         self._charset = UTF_8
 

@@ -8,13 +8,12 @@ values as in Connect's `Values.convertToString`).
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.schema import OPTIONAL_STRING, STRING, Schema, array, struct
+from airflow_connect.converters.header_text import header_text
 
 if TYPE_CHECKING:
     from airflow_connect.api.record import Header
@@ -53,37 +52,33 @@ def _record_key(key_schema: Schema) -> Schema:
 
 
 def headers_value(headers: Sequence[Header]) -> tuple[Schema, list[dict[str, Any]]]:
-    """Schema and value of a record's headers, in order, including repeated ones."""
-    return HEADERS_SCHEMA, [{"key": h.key, "value": header_text(h.value)} for h in headers]
+    """Schema and value of a record's headers, in order, including repeated ones.
+
+    Raises:
+        DataError: a value that has no text.
+    """
+    return HEADERS_SCHEMA, [{"key": h.key, "value": stored_header_text(h.schema, h.value)} for h in headers]
 
 
 def headers_value_for(written_by: Format, headers: Sequence[Header]) -> tuple[Schema, Any]:
-    """As `headers_value`, in `RecordHeaders{headers}` for Parquet."""
-    schema, value = headers_value(headers)
-    return (WRAPPED_HEADERS_SCHEMA, {"headers": value}) if wants_struct(written_by) else (schema, value)
+    """As `headers_value`, in `RecordHeaders{headers}` for Parquet.
 
-
-def header_text(value: Any) -> str | None:
-    """A header's value as Connect's `Values.convertToString` writes it.
-
-    Text and numbers are unchanged, bytes become base64, lists and maps become JSON with strings quoted.
+    Raises:
+        DataError: a value that has no text.
     """
-    return None if value is None else _text(value, inside=False)
+    _, value = headers_value(headers)
+    return headers_schema_for(written_by), {"headers": value} if wants_struct(written_by) else value
 
 
-def _text(value: Any, inside: bool) -> str:
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"' if inside else value
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, bytes | bytearray | memoryview):
-        return base64.b64encode(value).decode("ascii")
-    if isinstance(value, Mapping):
-        pairs = (f"{_text(k, inside=True)}:{_text(v, inside=True)}" for k, v in value.items())
-        return "{" + ",".join(pairs) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ",".join(_text(v, inside=True) for v in value) + "]"
-    return format(value, "f") if isinstance(value, Decimal) else str(value)
+def headers_schema_for(written_by: Format) -> Schema:
+    """The schema of `headers_value_for` alone."""
+    return WRAPPED_HEADERS_SCHEMA if wants_struct(written_by) else HEADERS_SCHEMA
+
+
+def stored_header_text(schema: Schema | None, value: Any) -> str | None:
+    """A header's value as Connect's `Values.convertToString` writes it; None stays None.
+
+    Raises:
+        DataError: a value that has no text.
+    """
+    return None if value is None else header_text(schema, value)

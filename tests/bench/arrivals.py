@@ -65,8 +65,11 @@ def remove_hdfs(directory: str) -> None:
 def _check(listed: dict[str, int], read: Callable[[str], bytes], records: int, unfinished: int) -> Arrived:
     seen = np.zeros(records, dtype=np.int64)
     # A backup has a document for each run, which holds no records.
-    of_records = [name for name in listed if "+runs" not in name.split("/") and ".keys." not in name]
-    of_keys = [name for name in listed if ".keys." in name]
+    beside = (".keys.", ".headers.")
+    of_records = [
+        name for name in listed if "+runs" not in name.split("/") and not any(part in name for part in beside)
+    ]
+    of_keys = [name for name in listed if any(part in name for part in beside)]
     with ThreadPoolExecutor(4) as pool:
         keys = sum(pool.map(lambda name: igzip.decompress(read(name)).count(b"\n"), of_keys))
         for ids in pool.map(lambda name: _ids(read(name)), of_records):
@@ -77,7 +80,7 @@ def _check(listed: dict[str, int], read: Callable[[str], bytes], records: int, u
         for count, text in (
             (missing, f"{missing} records are missing"),
             (doubled, f"{doubled} records are there twice"),
-            (of_keys and records - keys, f"{keys} keys are there"),
+            (of_keys and records - keys, f"{keys} keys or headers are there"),
             (unfinished, f"{unfinished} uploads or temporary files are unfinished"),
         )
         if count

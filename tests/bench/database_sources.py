@@ -41,6 +41,15 @@ JSON = {
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter.schemas.enable": "false",
 }
+BY_RECORDS = {
+    "transforms": "name,none",
+    "transforms.none.type": "org.apache.kafka.connect.transforms.Filter",
+    "transforms.none.predicate": "marked",
+    "predicates": "marked",
+    "predicates.marked.type": "org.apache.kafka.connect.transforms.predicates.HasHeaderKey",
+    "predicates.marked.name": "absent",
+}
+"""A predicate that looks at headers has no columnar form: all records go one by one. None has the header."""
 ONE_TASK = {"tasks.max": "1"}
 TOPICS = {"topic.creation.default.partitions": "1", "topic.creation.default.replication.factor": "1"}
 
@@ -96,12 +105,25 @@ def json_numbers(values: Sequence[bytes]) -> NDArray[np.int64]:
 
 def avro_numbers(values: Sequence[bytes]) -> NDArray[np.int64]:
     """The column `id`, the first of an Avro value, after five bytes with the schema's id."""
-    return np.array([_varint(value, 5) for value in values], np.int64)
+    return np.array([_zigzag(value, 5) for value in values], np.int64)
+
+
+def protobuf_numbers(values: Sequence[bytes]) -> NDArray[np.int64]:
+    """The column `id`, field 1 of a message, after six bytes with the ids of schema and type; a zero is left out."""
+    return np.array([_varint(value, 7) if value[6:7] == b"\x08" else 0 for value in values], np.int64)
 
 
 def numbers_of(config: Mapping[str, Any]) -> Callable[[Sequence[bytes]], NDArray[np.int64]]:
     """What reads the column `id` of values in a topic."""
-    return json_numbers if config["value.converter"] == JSON["value.converter"] else avro_numbers
+    kind = config["value.converter"]
+    if "Protobuf" in kind:
+        return protobuf_numbers
+    return avro_numbers if "Avro" in kind else json_numbers
+
+
+def _zigzag(data: bytes, at: int) -> int:
+    number = _varint(data, at)
+    return number >> 1 ^ -(number & 1)
 
 
 def _varint(data: bytes, at: int) -> int:
@@ -109,5 +131,5 @@ def _varint(data: bytes, at: int) -> int:
     while True:
         number |= (data[at] & 0x7F) << shift
         if data[at] < 0x80:
-            return number >> 1 ^ -(number & 1)
+            return number
         at, shift = at + 1, shift + 7

@@ -56,8 +56,10 @@ AVRO = {
     "parquet.codec": "zstd",
     "s3.compression.type": "none",
 }
-PROTOBUF = {**AVRO, "value.converter": f"{_CONFLUENT}.protobuf.ProtobufConverter"}
-JSON_SCHEMA = {**AVRO, "value.converter": f"{_CONFLUENT}.json.JsonSchemaConverter"}
+_PROTOBUF_VALUES = {"value.converter": f"{_CONFLUENT}.protobuf.ProtobufConverter"}
+_JSON_SCHEMA_VALUES = {"value.converter": f"{_CONFLUENT}.json.JsonSchemaConverter"}
+PROTOBUF = {**AVRO, **_PROTOBUF_VALUES}
+JSON_SCHEMA = {**AVRO, **_JSON_SCHEMA_VALUES}
 _AVRO = f"{_CONFLUENT}.s3.format.avro.AvroFormat"
 RECORDS = {"format.class": f"{_CONFLUENT}.s3.format.parquet.ParquetFormat", "store.kafka.records": "true"}
 """Whole records: a backup."""
@@ -87,7 +89,7 @@ READS_HEADERS = {
     "predicates.marked.type": "org.apache.kafka.connect.transforms.predicates.HasHeaderKey",
     "predicates.marked.name": "absent",
 }
-"""A predicate that looks at headers, which columns do not have: all records go one by one. None has the header."""
+"""A predicate that looks at headers has no columnar form: all records go one by one. None has the header."""
 _GZIP, _GZIP_6 = {"s3.compression.type": "gzip"}, {"s3.compression.type": "gzip", "s3.compression.level": "6"}
 _COMPACT, _INTERVAL = {"files.per.partition": "compact"}, {"rotate.interval.ms": "3600000"}
 _IGNORED = {"behavior.on.null.values": "ignore"}
@@ -96,9 +98,10 @@ _KEYS = {
     "keys.format.class": f"{_CONFLUENT}.s3.format.json.JsonFormat",
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
 }
+_HEADERS = {"store.kafka.headers": "true", "headers.format.class": f"{_CONFLUENT}.s3.format.json.JsonFormat"}
 _AGAINST_RECORDS = (
-    "json-hourly", "parquet", "envelope-parquet", "json-schema", "json-nulls", "json-keys", "avro-arrays",
-    "avro-maps", "protobuf",
+    "json-hourly", "parquet", "envelope-parquet", "json-schema", "json-nulls", "json-keys", "json-headers",
+    "avro-arrays", "avro-maps", "protobuf",
 )  # fmt: skip
 _ONE_FILE = {"flush.size": "10000000"}  # per partition and directory
 
@@ -149,6 +152,12 @@ def all_rows(records: int) -> list[Row]:
         Row("json-hourly", "JSON lines in 24 hourly directories, gzip", hours, json),
         Row("json-nulls", "JSON lines, hourly, every tenth record without a value, gzip", nulls, {**json, **_IGNORED}),
         Row("json-keys", "the same with keys in files of their own", replace(hours, has_keys=True), {**json, **_KEYS}),
+        Row(
+            "json-headers",
+            "the same with headers in files of their own",
+            replace(hours, has_headers=True),
+            {**json, **_HEADERS},
+        ),
         Row("parquet", "typed Parquet, zstd", hours, PARQUET),
         Row("envelope-parquet", "JSON with a schema in each message to typed Parquet, zstd", envelopes, ENVELOPE),
         Row("json-schema", "JSON with a registry to typed Parquet, zstd", registered, JSON_SCHEMA),
@@ -260,7 +269,8 @@ _JAVA = (
 
 
 def _table_rows(records: int) -> list[Row]:
-    rows, idle = TableRows(records), TableRows(200, tables=200)
+    rows, few, idle = TableRows(records), TableRows(records // 4), TableRows(200, tables=200)
+    by_records = database_sources.BY_RECORDS
     new, bulk, one, json = (
         database_sources.NEW_ROWS, database_sources.BULK, database_sources.ONE_TASK, database_sources.JSON
     )  # fmt: skip
@@ -268,6 +278,10 @@ def _table_rows(records: int) -> list[Row]:
     found = [
         ("json", "a table of PostgreSQL into a topic, JSON, mode bulk, two tasks", rows, {**bulk, **json}),
         ("avro", "the same, Avro with a registry", rows, {**bulk, **AVRO_VALUES}),
+        ("protobuf", "the same, Protobuf with a registry", rows, {**bulk, **_PROTOBUF_VALUES}),
+        ("protobuf-records", "Protobuf, record by record", few, {**bulk, **_PROTOBUF_VALUES, **by_records}),
+        ("json-schema", "the same, JSON Schema with a registry", rows, {**bulk, **_JSON_SCHEMA_VALUES}),
+        ("json-schema-records", "JSON Schema, record by record", few, {**bulk, **_JSON_SCHEMA_VALUES, **by_records}),
         ("json-one", "JSON, one task", rows, {**bulk, **json, **one}),
         ("json-new", "JSON, first load in mode timestamp+incrementing, two tasks", rows, {**new, **json}),
         ("json-changed", "JSON, first run with bulk.changed.only, one task", rows, {**changed, **json, **one}),

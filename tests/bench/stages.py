@@ -1,7 +1,7 @@
 """Converters and transformations by themselves: records per second of CPU time of one process, one stage at a time.
 
-A record by itself goes through `to_connect`, `from_connect` or `apply`; columns go through `to_columns` or
-`apply_columns`, 16,384 records at once, as in a copy.
+A record by itself goes through `to_connect`, `from_connect` or `apply`; columns go through `to_columns`, `from_columns`
+or `apply_columns`, 16,384 records at once, as in a copy.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from airflow_connect.api.schema import Schema
 from airflow_connect.converters.json.converter import JsonConverter
 from airflow_connect.converters.json.schema import schema_to_json
 from tests.devstack.schema_registry import SchemaRegistry
+from tests.support.values.columns import arrow_type
 
 EVENT = s.struct(
     ("id", s.INT64),
@@ -139,8 +140,8 @@ def one_by_one(function: Callable[[Any], Any], values: Sequence[Any]) -> float:
     return rate(work)
 
 
-def converter_rates(stage: Stage, registry_url: str) -> tuple[float, float, float | None]:
-    """Reading, writing and reading in columns (None: it has none)."""
+def converter_rates(stage: Stage, registry_url: str) -> tuple[float, float, float | None, float | None]:
+    """Reading, writing, and both in columns (None: it has none)."""
     topic = stage.name.partition(",")[0]
     converter = _open(PluginKind.CONVERTER, topic)
     uses_registry = topic.removesuffix("Converter") in REGISTRY
@@ -157,7 +158,16 @@ def converter_rates(stage: Stage, registry_url: str) -> tuple[float, float, floa
         columns = rate(lambda: len(to_columns(topic, column)) and BATCH)
     reading = one_by_one(lambda message: converter.to_connect(topic, message), messages)
     writing = one_by_one(lambda value: converter.from_connect(topic, stage.schema, value), stage.values)
-    return reading, writing, columns
+    return reading, writing, columns, _writing_in_columns(converter, topic, stage)
+
+
+def _writing_in_columns(converter: Any, topic: str, stage: Stage) -> float | None:
+    from_columns = getattr(converter, "from_columns", None)
+    schema = stage.schema or EVENT
+    column = pa.array(list(islice(cycle(stage.values), BATCH)), arrow_type(schema))
+    if from_columns is None or from_columns(topic, schema, column) is None:
+        return None
+    return rate(lambda: len(from_columns(topic, schema, column)))
 
 
 def transformation_rates(name: str, config: Mapping[str, str]) -> tuple[float, float | None, float | None]:
@@ -208,7 +218,7 @@ def _batch() -> RecordColumns:
 
 def measure_stages() -> int:
     """Measure and print every stage."""
-    print(_line("converter", "read/s", "write/s", "columns/s"), flush=True)
+    print(_line("converter", "read/s", "write/s", "read columns/s", "write columns/s"), flush=True)
     with SchemaRegistry.start() as registry:
         for stage in converter_stages():
             print(_line(stage.name, *map(_figure, converter_rates(stage, registry.url))), flush=True)

@@ -1,8 +1,5 @@
 """Columns of one schema to Avro values: the same bytes as fastavro, without a Python object per value.
 
-A value is a row of short parts (numbers, branches of unions, lengths) with texts between them. The short parts between
-two texts are a matrix of bytes with one row per value, and a mask of the used bytes. The bytes that the mask selects,
-row by row, are the concatenation of the parts. Arrow joins these pieces and the texts.
 Source: Avro specification 1.12, "Binary Encoding".
 """
 
@@ -21,15 +18,14 @@ from airflow_connect.converters.avro.mapping import decimal_digits
 from airflow_connect.converters.avro.named_types import AvroNode, NamedTypes
 from airflow_connect.converters.avro.names import FIXED_SIZE_PARAMETER, is_union
 from airflow_connect.converters.avro.parsing import AvroType, is_null, optional_member
+from airflow_connect.converters.column_pieces import Pieces, Present
 from airflow_connect.converters.decimal_columns import LONGEST_DECIMAL_BYTES, has_longer, is_shortest
 from airflow_connect.converters.scan import NotPlainError
 from airflow_connect.converters.time_of_day import LAST_MS, is_beyond
 
 ColumnWriter = Callable[[Any], Any]
 """Arrow array of a schema to binary array of Avro values after the prefix; None if a value is not vectorizable."""
-_Present = NDArray[np.bool_] | None
-"""The rows to write; None: all of them."""
-_Writer = Callable[[Any, "_Pieces", _Present], None]
+_Writer = Callable[[Any, Pieces, Present], None]
 _KINDS: dict[tuple[str, Type], Any] = {
     ("int", Type.INT8): pa.int8(),
     ("int", Type.INT16): pa.int16(),
@@ -41,7 +37,6 @@ _KINDS: dict[tuple[str, Type], Any] = {
     ("string", Type.STRING): pa.string(),
     ("bytes", Type.BYTES): pa.binary(),
 }
-_SEVEN_BITS, _CONTINUED = np.uint64(0x7F), np.uint8(0x80)
 
 
 def column_writer(
@@ -66,7 +61,7 @@ def column_writer(
     def write_all(values: Any) -> Any:
         if not len(values) or values.null_count:
             return None
-        pieces = _Pieces(len(values))
+        pieces = Pieces(len(values))
         pieces.constant(prefix)
         try:
             write(values, pieces, None)
@@ -77,70 +72,9 @@ def column_writer(
     return write_all
 
 
-class _Pieces:
-    """The parts of the values so far: binary columns, and the short parts after the last of them."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self._columns: list[Any] = []
-        self._bytes: list[NDArray[np.uint8]] = []
-        self._used: list[NDArray[np.bool_]] = []
-
-    def constant(self, data: bytes) -> None:
-        """The same bytes in every row."""
-        row = np.frombuffer(data, np.uint8)
-        self.add(np.broadcast_to(row, (self.count, len(row))), None)
-
-    def add(self, data: NDArray[np.uint8], used: NDArray[np.bool_] | None) -> None:
-        """A part: a row of bytes for each value, and which bytes (or, as one column, which rows) are used."""
-        self._bytes.append(data)
-        self._used.append(np.broadcast_to(np.True_ if used is None else used, data.shape))
-
-    def longs(self, numbers: NDArray[np.int64], present: _Present) -> None:
-        """Variable-length, zigzag-coded numbers."""
-        coded = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
-        width = max(1, (int(np.max(coded)).bit_length() + 6) // 7)
-        data = np.empty((self.count, width), np.uint8)
-        used = np.empty((self.count, width), np.bool_)
-        used[:, 0] = True
-        for at in range(width):
-            rest = coded >> np.uint64(7 * at)
-            data[:, at] = rest & _SEVEN_BITS
-            if at + 1 < width:
-                used[:, at + 1] = rest > _SEVEN_BITS
-                data[:, at] |= used[:, at + 1] * _CONTINUED
-        self.add(data, used if present is None else used & present[:, np.newaxis])
-
-    def texts(self, values: Any, present: _Present) -> None:
-        """Lengths, then the bytes themselves; `values` is binary, and null where `present` is false."""
-        lengths: Any = pc.fill_null(pc.binary_length(values), 0)
-        self.longs(lengths.to_numpy().astype(np.int64), present)
-        self._close()
-        self._columns.append(values)
-
-    def joined(self) -> Any:
-        """binary[count]."""
-        self._close()
-        if len(self._columns) == 1:
-            return self._columns[0]
-        options = pc.JoinOptions(null_handling="replace", null_replacement="")
-        joined: Any = pc.binary_join_element_wise(*self._columns, pa.scalar(b""), options=options)
-        return joined if isinstance(joined, pa.Array) else joined.combine_chunks()
-
-    def _close(self) -> None:
-        """Turn the short parts into a column."""
-        if not self._bytes:
-            return
-        data, used = np.concatenate(self._bytes, axis=1), np.concatenate(self._used, axis=1)
-        self._bytes, self._used = [], []
-        offsets = np.zeros(self.count + 1, np.int64)
-        np.cumsum(np.count_nonzero(used, axis=1), out=offsets[1:])
-        if offsets[-1] > np.iinfo(np.int32).max:
-            raise NotPlainError
-        bounds: Any = offsets.astype(np.int32)
-        taken: Any = data[used]
-        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(taken)]
-        self._columns.append(pa.Array.from_buffers(pa.binary(), self.count, buffers))
+def _longs(pieces: Pieces, numbers: NDArray[np.int64], present: Present) -> None:
+    """Variable-length, zigzag-coded numbers."""
+    pieces.varints(((numbers << 1) ^ (numbers >> 63)).view(np.uint64), present)
 
 
 class _Writers:
@@ -170,7 +104,7 @@ class _Writers:
             raise NotPlainError
         write = _decimals(decimal_digits(schema)) if is_decimal else _SCALARS[node.kind]
 
-        def write_scalar(values: Any, pieces: _Pieces, present: _Present) -> None:
+        def write_scalar(values: Any, pieces: Pieces, present: Present) -> None:
             if values.type != kind or (schema.name == TIME and is_beyond(values, LAST_MS)):
                 raise NotPlainError
             write(values, pieces, present)
@@ -187,7 +121,7 @@ class _Writers:
         ]
         names = [member.name for member in schema.fields]
 
-        def write(values: Any, pieces: _Pieces, present: _Present) -> None:
+        def write(values: Any, pieces: Pieces, present: Present) -> None:
             kind: Any = values.type
             if not pa.types.is_struct(kind) or [kind.field(n).name for n in range(kind.num_fields)] != names:
                 raise NotPlainError
@@ -198,7 +132,7 @@ class _Writers:
 
 
 def _required(write: _Writer) -> _Writer:
-    def write_required(values: Any, pieces: _Pieces, present: _Present) -> None:
+    def write_required(values: Any, pieces: Pieces, present: Present) -> None:
         if values.null_count and (present is None or not _valid(values)[present].all()):
             raise NotPlainError
         write(values, pieces, present)
@@ -209,7 +143,7 @@ def _required(write: _Writer) -> _Writer:
 def _optional(write: _Writer, null_branch: int, *, keeps_null: bool) -> _Writer:
     of_null, of_value = np.uint8(null_branch * 2), np.uint8((1 - null_branch) * 2)
 
-    def write_optional(values: Any, pieces: _Pieces, present: _Present) -> None:
+    def write_optional(values: Any, pieces: Pieces, present: Present) -> None:
         if not values.null_count:
             branch = np.broadcast_to(of_value, (pieces.count, 1))
             pieces.add(branch, None if present is None else present[:, np.newaxis])
@@ -236,33 +170,35 @@ def _numbers(values: Any) -> NDArray[Any]:
     return found
 
 
-def _integers(values: Any, pieces: _Pieces, present: _Present) -> None:
-    pieces.longs(_numbers(values).astype(np.int64), present)
+def _integers(values: Any, pieces: Pieces, present: Present) -> None:
+    _longs(pieces, _numbers(values).astype(np.int64), present)
 
 
-def _floats(values: Any, pieces: _Pieces, present: _Present) -> None:
+def _floats(values: Any, pieces: Pieces, present: Present) -> None:
     numbers = np.ascontiguousarray(_numbers(values))
     little = numbers.astype(numbers.dtype.newbyteorder("<"), copy=False)
     data = little.view(np.uint8).reshape(pieces.count, numbers.dtype.itemsize)
     pieces.add(data, None if present is None else present[:, np.newaxis])
 
 
-def _booleans(values: Any, pieces: _Pieces, present: _Present) -> None:
+def _booleans(values: Any, pieces: Pieces, present: Present) -> None:
     data = _numbers(values).astype(np.uint8)[:, np.newaxis]
     pieces.add(data, None if present is None else present[:, np.newaxis])
 
 
-def _texts(values: Any, pieces: _Pieces, present: _Present) -> None:
+def _texts(values: Any, pieces: Pieces, present: Present) -> None:
     data = values.cast(pa.binary())
     if present is not None:
         data = pc.if_else(pa.array(present), data, pa.scalar(None, pa.binary()))
-    pieces.texts(data, present)
+    lengths: Any = pc.fill_null(pc.binary_length(data), 0)
+    _longs(pieces, lengths.to_numpy().astype(np.int64), present)
+    pieces.column(data)
 
 
 def _decimals(digits: int | None) -> _Writer:
     """The bytes of an Avro decimal are those of Connect's. `digits`: their maximum, if there is one."""
 
-    def write(values: Any, pieces: _Pieces, present: _Present) -> None:
+    def write(values: Any, pieces: Pieces, present: Present) -> None:
         longest: Any = pc.max(pc.binary_length(values))
         if (longest.as_py() or 0) > LONGEST_DECIMAL_BYTES or not is_shortest(values):
             raise NotPlainError

@@ -241,6 +241,13 @@ class JsonConverter:
     # Reading in columns
 
     @property
+    def known_schemas(self) -> Sequence[Schema | None]:
+        """See `ColumnarConverter`."""
+        if not self._envelope:
+            return (None,)
+        return () if self._fixed is None else (self._fixed,)
+
+    @property
     def has_columns(self) -> bool:
         """Whether messages can be columns: not if the fixed schema has a part that cannot."""
         return self._fixed is None or self._fixed_columns() is not None

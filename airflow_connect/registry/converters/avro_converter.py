@@ -24,6 +24,7 @@ from airflow_connect.errors import DataError, SchemaError
 from airflow_connect.layout.dropped_fields import Finder, field_finder
 from airflow_connect.registry.client import AVRO, SchemaText
 from airflow_connect.registry.converters.registry_converter import (
+    ColumnWriter,
     MessageReader,
     MessageWriter,
     RegistryConverter,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from airflow_connect.api.columns import ValueColumns
     from airflow_connect.api.schema import Schema
-    from airflow_connect.converters.avro.column_writing import ColumnWriter
     from airflow_connect.converters.value_transform import Transform
     from airflow_connect.registry.converters.id_runs import RunReader
 
@@ -99,7 +99,6 @@ class AvroConverter(RegistryConverter):
         self.unwritten = Unread()
         self._run_readers: dict[tuple[str, int], RunReader | None] = {}
         self._schemaless: dict[str, MessageWriter] = {}
-        self._column_writers: dict[tuple[str, Schema], ColumnWriter | None] = {}
 
     def to_columns(self, topic: str, data: pa.BinaryArray) -> Sequence[ValueColumns] | None:
         """Many messages at once; see `ColumnarConverter`.
@@ -107,9 +106,7 @@ class AvroConverter(RegistryConverter):
         Raises:
             UnavailableError, AccessError: the registry.
         """
-        from airflow_connect.registry.converters.id_runs import columns_by_id
-
-        return columns_by_id(data, lambda schema_id: self._run_reader(topic, schema_id))
+        return self._read_columns(topic, data)
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         """Schema and value to one message; null is a tombstone, values without schema are written as `Anything`.
@@ -136,16 +133,7 @@ class AvroConverter(RegistryConverter):
         Raises:
             UnavailableError, AccessError: the registry.
         """
-        if schema is None:
-            return None
-        key = (topic, schema)
-        if key not in self._column_writers:
-            try:
-                self._keep(self._column_writers, key, self._column_writer(topic, schema))
-            except DataError:
-                return None  # The reference path requests it again, and reports the error for each value.
-        write = self._column_writers[key]
-        return None if write is None else write(values)
+        return self._written_columns(topic, schema, values)
 
     def _column_writer(self, topic: str, schema: Schema) -> ColumnWriter | None:
         """None if parts of the schema, or the schema it is written with, must be written value by value."""

@@ -24,6 +24,7 @@ from airflow_connect.errors import DataError, missing_package
 from airflow_connect.registry import settings
 from airflow_connect.registry.client import JSON, SchemaText
 from airflow_connect.registry.converters.registry_converter import (
+    ColumnWriter,
     MessageReader,
     MessageWriter,
     RegistryConverter,
@@ -126,10 +127,23 @@ class JsonSchemaConverter(RegistryConverter):
         Raises:
             UnavailableError, AccessError: the registry.
         """
-        from airflow_connect.registry.converters.id_runs import columns_by_id
-
         self.unread.clear()
-        return None if self._validates else columns_by_id(data, lambda schema_id: self._run_reader(topic, schema_id))
+        return None if self._validates else self._read_columns(topic, data)
+
+    def from_columns(self, topic: str, schema: Schema | None, values: pa.Array[Any]) -> pa.Array[Any] | None:
+        """Many values at once; see `ColumnarWritingConverter`.
+
+        Raises:
+            UnavailableError, AccessError: the registry.
+        """
+        return self._written_columns(topic, schema, values)
+
+    def _column_writer(self, topic: str, schema: Schema) -> ColumnWriter | None:
+        """None if values have lists, maps or inner structs, or if each message is validated."""
+        from airflow_connect.registry.converters.json_schema_columns import column_writer
+
+        start, _ = self._written_as(topic, schema)
+        return None if self._validates else column_writer(schema, self._options, start)
 
     def _run_reader(self, topic: str, schema_id: int) -> RunReader | None:
         from airflow_connect.registry.converters.json_schema_columns import run_reader
@@ -178,9 +192,7 @@ class JsonSchemaConverter(RegistryConverter):
         return read_message
 
     def _open_writer(self, topic: str, schema: Schema) -> MessageWriter:
-        text = SchemaText(JSON, schema_from_connect(schema, self._options))
-        schema_id, target = self._ids.written(topic, schema.name, text)
-        start = prefix(schema_id)
+        start, target = self._written_as(topic, schema)
         validate = self._validator(target) if self._validates else None
         write = value_writer(schema, self._options)
 
@@ -194,6 +206,12 @@ class JsonSchemaConverter(RegistryConverter):
             return start + data
 
         return write_message
+
+    def _written_as(self, topic: str, schema: Schema) -> tuple[bytes, SchemaText]:
+        """What messages of a schema begin with, and the registered schema."""
+        text = SchemaText(JSON, schema_from_connect(schema, self._options))
+        schema_id, target = self._ids.written(topic, schema.name, text)
+        return prefix(schema_id), target
 
     def _find_mismatch(self, target: SchemaText, schema: SchemaText) -> str:
         left, right = (schema_to_connect(self._references(each), self._options) for each in (target, schema))

@@ -23,13 +23,14 @@ _MOST_INDEX_BYTES = 8
 
 class _Type(NamedTuple):
     schema: Schema
-    read: Reader
+    read: Reader | None
 
 
 def run_reader(
     indexes_of: Callable[[bytes], tuple[list[int], int]],
     types: MessageTypes,
     options: ProtobufOptions,
+    note_without_columns: Callable[[int], None],
 ) -> RunReader:
     """A reader of messages with one schema id.
 
@@ -37,6 +38,7 @@ def run_reader(
         indexes_of: the message indexes of a message, and where they end.
         types: of the schema.
         options: of the converter.
+        note_without_columns: gets the schema id if messages are of a type that is not read in columns.
     """
     by_indexes: dict[bytes, _Type | None] = {}
 
@@ -54,6 +56,9 @@ def run_reader(
         found = by_indexes[key]
         if found is None:
             return None
+        if found.read is None:
+            note_without_columns(run.schema_id)
+            return None
         scan.skip(len(key))
         values = read_column(found.read, scan)
         return None if values is None else ValueColumns(found.schema, values)
@@ -66,5 +71,4 @@ def _opened(message: Any, types: MessageTypes, options: ProtobufOptions) -> _Typ
         schema = types.schema_of(message)
     except DataError:
         return None  # The reference path reports it for each message.
-    read = column_reader(message, schema, options)
-    return None if read is None else _Type(schema, read)
+    return _Type(schema, column_reader(message, schema, options))

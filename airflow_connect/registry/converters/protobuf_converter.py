@@ -24,6 +24,7 @@ from airflow_connect.errors import DataError, SchemaError
 from airflow_connect.registry import settings
 from airflow_connect.registry.client import PROTOBUF, SchemaText
 from airflow_connect.registry.converters.registry_converter import (
+    ColumnWriter,
     MessageReader,
     MessageWriter,
     RegistryConverter,
@@ -123,10 +124,23 @@ class ProtobufConverter(RegistryConverter):
         Raises:
             UnavailableError, AccessError: the registry.
         """
-        from airflow_connect.registry.converters.id_runs import columns_by_id
-
         self.unread.clear()
-        return columns_by_id(data, lambda schema_id: self._run_reader(topic, schema_id))
+        return self._read_columns(topic, data)
+
+    def from_columns(self, topic: str, schema: Schema | None, values: pa.Array[Any]) -> pa.Array[Any] | None:
+        """Many values at once; see `ColumnarWritingConverter`.
+
+        Raises:
+            UnavailableError, AccessError: the registry.
+        """
+        return self._written_columns(topic, schema, values)
+
+    def _column_writer(self, topic: str, schema: Schema) -> ColumnWriter | None:
+        """None if parts of the schema, or the schema it is written with, must be written value by value."""
+        from airflow_connect.converters.protobuf.column_writing import column_writer
+
+        target, is_own = self._written_as(topic, schema)
+        return column_writer(target.message, schema, target.start, self._options) if is_own else None
 
     def _run_reader(self, topic: str, schema_id: int) -> RunReader | None:
         from airflow_connect.registry.converters.protobuf_columns import run_reader
@@ -134,7 +148,9 @@ class ProtobufConverter(RegistryConverter):
         key = (topic, schema_id)
         if key not in self._run_readers:
             types = self._types(topic, schema_id, self._registered(schema_id))
-            made = run_reader(lambda message: _read_indexes(message, PREFIX_BYTES), types, self._options)
+            made = run_reader(
+                lambda message: _read_indexes(message, PREFIX_BYTES), types, self._options, self._note_without_columns
+            )
             self._keep(self._run_readers, key, made)
         return self._run_readers[key]
 
@@ -178,10 +194,7 @@ class ProtobufConverter(RegistryConverter):
 
     def _open_writer(self, topic: str, schema: Schema) -> MessageWriter:
         options = self._options
-        made = schema_from_connect(schema, options)
-        text = SchemaText(PROTOBUF, print_proto(made.file))
-        schema_id, registered = self._ids.written(topic, made.message, text)
-        target = self._target(schema_id, registered, made.message)
+        target, _ = self._written_as(topic, schema)
         build = message_factory.GetMessageClass(target.message)
 
         def write_message(value: Any) -> bytes | None:
@@ -198,6 +211,13 @@ class ProtobufConverter(RegistryConverter):
                 ) from error
 
         return write_message
+
+    def _written_as(self, topic: str, schema: Schema) -> tuple[_Target, bool]:
+        """The type that values of a schema are written as, and whether it is the one that was made for the schema."""
+        made = schema_from_connect(schema, self._options)
+        text = SchemaText(PROTOBUF, print_proto(made.file))
+        schema_id, registered = self._ids.written(topic, made.message, text)
+        return self._target(schema_id, registered, made.message), registered == text
 
     def _target(self, schema_id: int, registered: SchemaText, name: str) -> _Target:
         file = self._file(registered)

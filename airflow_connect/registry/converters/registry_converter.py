@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.converter import NULL, SchemaAndValue
@@ -18,9 +18,17 @@ from airflow_connect.registry.schema_ids import SchemaIds
 from airflow_connect.registry.settings import WritingSettings
 from airflow_connect.registry.wire_format import read_schema_id
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from airflow_connect.api.columns import ValueColumns
+    from airflow_connect.registry.converters.id_runs import RunReader
+
 CACHE_SIZE = "schemas.cache.config"
 MessageReader = Callable[[bytes], SchemaAndValue]
 MessageWriter = Callable[[Any], bytes | None]
+ColumnWriter = Callable[[Any], Any]
+"""Arrow array of a schema to binary array of messages; None if a value is not vectorizable."""
 
 
 class RegistryConverter(ABC):
@@ -29,6 +37,7 @@ class RegistryConverter(ABC):
     Attributes:
         config_def: all keys, without `key.converter.` or `value.converter.`.
         kind: schema type of the registry.
+        refused_columns: why the last batch of messages has no columns, if it is because of its schema; else "".
     """
 
     config_def: ClassVar[ConfigDef]
@@ -52,7 +61,9 @@ class RegistryConverter(ABC):
         self._ids = SchemaIds(self._client, self._rules, self._find_mismatch)
         self._cache_size = max(1, parsed[CACHE_SIZE])
         self._readers: dict[tuple[str, int], MessageReader] = {}
+        self.refused_columns = ""
         self._writers: dict[tuple[str, Schema], MessageWriter] = {}
+        self._column_writers: dict[tuple[str, Schema], ColumnWriter | None] = {}
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
         """One message to schema and value; None is a tombstone, (None, None).
@@ -97,6 +108,45 @@ class RegistryConverter(ABC):
             self._keep(self._writers, key, writer)
         return writer(value)
 
+    def _read_columns(self, topic: str, data: Any) -> list[ValueColumns] | None:
+        """Many messages at once; see `ColumnarConverter`.
+
+        Raises:
+            UnavailableError, AccessError: the registry.
+        """
+        from airflow_connect.registry.converters.id_runs import columns_by_id
+
+        self.refused_columns = ""
+
+        def reader_of(schema_id: int) -> RunReader | None:
+            found = self._run_reader(topic, schema_id)
+            if found is None:
+                self._note_without_columns(schema_id)
+            return found
+
+        return columns_by_id(data, reader_of)
+
+    def _note_without_columns(self, schema_id: int) -> None:
+        self.refused_columns = f"schema {schema_id} has types that are not read in columns"
+
+    def _written_columns(self, topic: str, schema: Schema | None, values: Any) -> pa.Array[Any] | None:
+        """The messages of many values, or None; see `ColumnarWritingConverter`.
+
+        Raises:
+            UnavailableError, AccessError: the registry.
+        """
+        if schema is None:
+            return None
+        key = (topic, schema)
+        if key not in self._column_writers:
+            try:
+                self._keep(self._column_writers, key, self._column_writer(topic, schema))
+            except DataError:
+                return None  # The reference path requests it again, and reports the error for each value.
+        write = self._column_writers[key]
+        written: pa.Array[Any] | None = None if write is None else write(values)
+        return written
+
     def _keep(self, cache: dict[Any, Any], key: Any, value: Any) -> None:
         while len(cache) >= self._cache_size:
             del cache[next(iter(cache))]
@@ -137,8 +187,16 @@ class RegistryConverter(ABC):
         """A function that reads messages with this schema."""
 
     @abstractmethod
+    def _run_reader(self, topic: str, schema_id: int) -> RunReader | None:
+        """As `_open_reader` for columns; None: messages with this schema are read one by one."""
+
+    @abstractmethod
     def _open_writer(self, topic: str, schema: Schema) -> MessageWriter:
         """A function that writes values of this schema."""
+
+    @abstractmethod
+    def _column_writer(self, topic: str, schema: Schema) -> ColumnWriter | None:
+        """As `_open_writer` for columns; None: values of this schema are written one by one."""
 
     @abstractmethod
     def _find_mismatch(self, target: SchemaText, schema: SchemaText) -> str:

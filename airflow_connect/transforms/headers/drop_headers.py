@@ -26,6 +26,7 @@ class DropHeaders(Transformation):
     )  # fmt: skip
 
     columns_of_sinks_only: ClassVar[bool] = True
+    columns_have_headers: ClassVar[bool] = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Take the names."""
@@ -37,5 +38,9 @@ class DropHeaders(Transformation):
         return record if len(left) == len(record.headers) else record.changed(headers=left)
 
     def apply_columns(self, batch: RecordColumns) -> RecordColumns | None:
-        """The same batch: columns of a sink have no headers, because nothing reads them. None for a source."""
-        return batch if batch.is_from_kafka else None
+        """The remaining headers, if the sink needs them. None for a source."""
+        if batch.headers is None or not batch.is_from_kafka:
+            return batch if batch.is_from_kafka else None
+        from airflow_connect.converters.header_columns import without_headers
+
+        return batch.changed(headers=without_headers(batch.headers, self._names))

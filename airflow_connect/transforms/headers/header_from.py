@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Problem, Type
@@ -10,6 +10,7 @@ from airflow_connect.api.config.validators import Lambda, ValidString
 from airflow_connect.api.config.values import invalid
 from airflow_connect.api.record import Header
 from airflow_connect.api.schema import Schema
+from airflow_connect.api.schema import Type as Kind
 from airflow_connect.api.transform import R
 from airflow_connect.errors import DataError
 from airflow_connect.transforms.columnar.structs import struct_columns, struct_members, with_default
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 FIELDS, HEADERS, OPERATION = "fields", "headers", "operation"
 MOVE, COPY = "move", "copy"
+_PLAIN = (Kind.STRING, Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64, Kind.BOOLEAN)
+"""Types whose text as a header is that of Arrow."""
 
 
 def _check_not_empty(name: str, value: Any) -> None:
@@ -72,6 +75,7 @@ class _HeaderFrom(OfKeyOrValue):
     )  # fmt: skip
 
     columns_of_sinks_only: ClassVar[bool] = True
+    columns_have_headers: ClassVar[bool] = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Take the names."""
@@ -104,9 +108,10 @@ class _HeaderFrom(OfKeyOrValue):
         return self.with_part(changed, self._left(schema), members)
 
     def apply_columns(self, batch: RecordColumns) -> RecordColumns | None:
-        """The batch without the fields that are moved; columns of a sink have no headers, because nothing reads them.
+        """The batch without the fields that are moved and, if the sink needs headers, with new ones.
 
-        Not vectorizable: a source, a field that does not exist, a default that is needed in a field that stays.
+        Not vectorizable: a source, a field that does not exist, a default that is needed in a field that stays, and a
+        header of another type than text, whole number or boolean.
         """
         part = self.columns_of(batch)
         members = struct_members(part) if batch.is_from_kafka else None
@@ -115,6 +120,11 @@ class _HeaderFrom(OfKeyOrValue):
         schema = part.schema
         if any(schema.field(name) is None for name, _ in self._headers):
             return None
+        if batch.headers is not None:
+            found = self._with_headers(batch, schema, members)
+            if found is None:
+                return None
+            batch = found
         if not self._moved:
             return batch
         kept = [
@@ -126,6 +136,19 @@ class _HeaderFrom(OfKeyOrValue):
         if len(columns) < len(kept):
             return None
         return self.with_columns(batch, struct_columns(self._left(schema), columns, len(batch)))
+
+    def _with_headers(self, batch: RecordColumns, schema: Schema, members: Sequence[Any]) -> RecordColumns | None:
+        """The batch with headers of the fields; None: not vectorizable."""
+        from airflow_connect.converters.header_columns import as_texts, with_headers
+
+        texts = []
+        for name, _ in self._headers:
+            field = schema.fields_by_name[name]
+            column = with_default(members[field.index], field.schema, self._replace_null)
+            if column is None or field.schema.name is not None or field.schema.type not in _PLAIN:
+                return None
+            texts.append(as_texts(column))
+        return batch.changed(headers=with_headers(batch.headers, [header for _, header in self._headers], texts))
 
     def _header(self, schema: Schema, fields: dict[str, Any], name: str, header: str) -> Header:
         field = schema.field(name)

@@ -9,7 +9,7 @@ from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importan
 from airflow_connect.api.config.validators import NonNull
 from airflow_connect.api.record import Header
 from airflow_connect.api.transform import R, Transformation
-from airflow_connect.converters.header_text import parse_header_text
+from airflow_connect.converters.header_text import header_text, parse_header_text
 from airflow_connect.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class InsertHeader(Transformation):
     )  # fmt: skip
 
     columns_of_sinks_only: ClassVar[bool] = True
+    columns_have_headers: ClassVar[bool] = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Read the literal, once.
@@ -58,5 +59,11 @@ class InsertHeader(Transformation):
         return record.changed(headers=(*record.headers, self._header))
 
     def apply_columns(self, batch: RecordColumns) -> RecordColumns | None:
-        """The same batch: columns of a sink have no headers, because nothing reads them. None for a source."""
-        return batch if batch.is_from_kafka else None
+        """One header more, if the sink needs headers. None for a source."""
+        if batch.headers is None or not batch.is_from_kafka:
+            return batch if batch.is_from_kafka else None
+        from airflow_connect.converters.header_columns import with_headers
+
+        made, value = self._header, self._header.value
+        text = None if value is None else header_text(made.schema, value)
+        return batch.changed(headers=with_headers(batch.headers, [made.key], [text]))

@@ -38,6 +38,7 @@ class TimestampRouter(Transformation):
     )  # fmt: skip
 
     columns_of_sinks_only: ClassVar[bool] = True
+    columns_have_headers: ClassVar[bool] = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Read the pattern.

@@ -1,4 +1,4 @@
-"""InsertHeader, DropHeaders, HeaderFrom, ValueToKey: the columnar form equals the record form, but for headers."""
+"""InsertHeader, DropHeaders, HeaderFrom, ValueToKey: the columnar form equals the record form."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from airflow_connect.api import schema as schemas
 from airflow_connect.api.columns import NO_PARTITION, ValueColumns
-from airflow_connect.api.record import SinkRecord
+from airflow_connect.api.record import Header, SinkRecord
 from airflow_connect.api.schema import Schema, struct
+from airflow_connect.converters.header_columns import TEXTS
+from airflow_connect.formats.key_and_header_values import stored_header_text
 from airflow_connect.transforms.fields.value_to_key import ValueToKey
 from airflow_connect.transforms.headers.drop_headers import DropHeaders
 from airflow_connect.transforms.headers.header_from import HeaderFrom
@@ -33,16 +35,39 @@ def configured(kind: type, **config: str) -> Any:
     return transformation
 
 
+OLD = [("h", "1"), ("h0", None), ("h", "2")]
+
+
 def assert_same(transformation: Any, records: list[SinkRecord], *, with_key: bool = False) -> bool:
-    """Compare all but headers; returns whether there were columns."""
+    """Compare; returns whether there were columns of a sink that does not need headers."""
+    _assert_same_headers(transformation, records, with_key=with_key)
     batch = transformation.apply_columns(to_columns(records, with_key=with_key))
     if batch is None:
         return False
+    assert batch.headers is None
     expected = [transformation.apply(record).changed(headers=()) for record in records]
     if not with_key and not isinstance(transformation, ValueToKey):
         expected = [record.changed(key=None, key_schema=None) for record in expected]
     assert same(to_records(batch), expected)
     return True
+
+
+def _assert_same_headers(transformation: Any, records: list[SinkRecord], *, with_key: bool) -> None:
+    """The same with headers: each record has one more than the one before, and the column begins elsewhere."""
+    own = [OLD[: n % (len(OLD) + 1)] for n in range(len(records))]
+    column = pa.array([OLD, *own, OLD], TEXTS)
+    batch = transformation.apply_columns(
+        to_columns(records, with_key=with_key).changed(headers=column.slice(1, len(own)))
+    )
+    if batch is None:
+        return
+    batch.headers.validate(full=True)
+    expected = []
+    for record, headers in zip(records, own, strict=True):
+        before = tuple(Header(name, schemas.STRING, value) for name, value in headers)
+        after = transformation.apply(record.changed(headers=before)).headers
+        expected.append([(h.key, stored_header_text(h.schema, h.value)) for h in after])
+    assert [[(h["key"], h["value"]) for h in headers] for headers in batch.headers.to_pylist()] == expected
 
 
 @settings(deadline=None)

@@ -24,6 +24,8 @@ from airflow_connect.errors import ConfigError
 CLASS = "airflow_connect.connectors.file_stream.sink.connector:FileStreamSinkConnector"
 ROOT, PREFIX = "root", "prefix"
 """Keys of a task's own configuration: the driver determines where to stage, not an executor's working directory."""
+NO_TEXT = "values that are no text"
+"""What is not written in columns."""
 _FILE = KeyGroup("File")
 _LONGEST_PLAIN_NAME = 150
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.publishing import LeftoverPattern, Publisher
+from airflow_connect.api.schema import Type
 from airflow_connect.api.sink import Delivery, StagingSinkConnector
 from airflow_connect.config.keys import sink as keys
 from airflow_connect.config.keys.sink import SinkKeys
 from airflow_connect.connectors.file_stream.sink.config import (
+    NO_TEXT,
     PREFIX,
     ROOT,
     FileSinkConfig,
@@ -21,6 +23,7 @@ from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import OffsetRange
+    from airflow_connect.api.schema import Schema
 
 
 class FileStreamSinkConnector(StagingSinkConnector):
@@ -53,6 +56,18 @@ class FileStreamSinkConnector(StagingSinkConnector):
     def store_name(self, config: Mapping[str, str]) -> str:
         """Where lines go."""
         return FileSinkConfig.from_config(config).store_name
+
+    def stage_without_columns(self) -> str:
+        """See `ColumnarSinkConnector`."""
+        return ""
+
+    def takes_whole_records(self) -> bool:
+        """It writes values."""
+        return False
+
+    def stage_without_columns_of(self, schema: Schema | None) -> str:
+        """See `ColumnarSinkConnector`."""
+        return "" if schema is not None and schema.type is Type.STRING else NO_TEXT
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         """Every task stages in the folder that this process determines: its own working directory may differ."""

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from airflow_connect.api.schema import Type
 from airflow_connect.api.sink import SinkTask
-from airflow_connect.connectors.file_stream.sink.config import PREFIX, ROOT, FileSinkConfig
+from airflow_connect.connectors.file_stream.sink.config import NO_TEXT, PREFIX, ROOT, FileSinkConfig
 from airflow_connect.converters.java_text import java_string
 from airflow_connect.stores.local.staging import LocalStager, LocalStagingFile
 from airflow_connect.stores.staging import results
@@ -39,6 +40,8 @@ class FileStreamSinkTask(SinkTask):
 
     repeats_put = False  # The first lines of a list may already be written.
     needs_keys = False
+    refused_columns = ""
+    """Why the last batch was not written in columns, for reports."""
 
     def __init__(self) -> None:
         """Opens nothing."""
@@ -74,6 +77,10 @@ class FileStreamSinkTask(SinkTask):
 
         made = [column_lines(batch.value) for batch in batches]
         if None in made:
+            has_other = any(
+                batch.value.schema is None or batch.value.schema.type is not Type.STRING for batch in batches
+            )
+            self.refused_columns = NO_TEXT if has_other else ""
             return False
         for batch, lines in zip(batches, made, strict=True):
             assert lines is not None

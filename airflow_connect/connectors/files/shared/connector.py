@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from airflow_connect.api.offsets import OffsetRange, TopicPartition
+    from airflow_connect.api.schema import Schema
     from airflow_connect.api.sink_state import CopiedRun, PlannedRun
     from airflow_connect.config.resolved.transforms import TransformConfig
     from airflow_connect.connectors.files.shared.publishing.backup_document import BackupDocuments
@@ -169,9 +170,22 @@ class StorageSinkConnector(StagingSinkConnector):
 
         return stage_without_columns(self._open(self.config).plan)
 
+    def stage_without_columns_of(self, schema: Schema | None) -> str:
+        """See `ColumnarSinkConnector`."""
+        from airflow_connect.connectors.files.shared.writing.columns import row_encoder
+
+        written_by = self._open(self.config).plan.value.format
+        if row_encoder(written_by, schema) is not None:
+            return ""
+        return f"values that the format ({type(written_by).__name__}) does not write in columns"
+
     def takes_whole_records(self) -> bool:
         """See `ColumnarSinkConnector`."""
         return self._open(self.config).config.stores_records
+
+    def needs_headers(self) -> bool:
+        """See `ColumnarSinkConnector`."""
+        return self._open(self.config).plan.headers is not None
 
     def splitting(self) -> Splitting:
         """A cut is like the end of a run, where files end anyway. It is refused where more than offsets passes it.

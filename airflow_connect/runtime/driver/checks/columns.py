@@ -43,6 +43,10 @@ def _stage_without_columns(resolved: ResolvedConfig, sink: StartedSink) -> str:
     try:
         if not converter.headers_never_fail:
             return f"the header converter ({type(converter.headers).__name__})"
-        return stage_without_columns(converter.value, converter.steps)
+        stage = stage_without_columns(converter.value, converter.steps, with_headers=sink.needs_headers())
+        if stage or converter.steps:
+            return stage
+        found = [sink.stage_without_columns_of(schema) for schema in getattr(converter.value, "known_schemas", ())]
+        return next(filter(None, found), "")
     finally:
         converter.close()

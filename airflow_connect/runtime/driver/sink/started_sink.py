@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.cluster_facts import ClusterFacts
     from airflow_connect.api.offsets import OffsetRange, TopicPartition
     from airflow_connect.api.publishing import Publisher
+    from airflow_connect.api.schema import Schema
     from airflow_connect.api.sink_roles import Jvm, SinkGroup
     from airflow_connect.api.sink_state import CopiedRun, PlannedRun
     from airflow_connect.api.staging import StagedFile
@@ -115,11 +116,23 @@ class StartedSink(Started):
             return ""
         return self.call("stage_without_columns", lambda connector: str(connector.stage_without_columns()))
 
+    def stage_without_columns_of(self, schema: Schema | None) -> str:
+        """The same for values of one schema."""
+        if not hasattr(self._class, "stage_without_columns_of"):
+            return ""
+        return self.call("stage_without_columns_of", lambda sink: str(sink.stage_without_columns_of(schema)))
+
     def takes_whole_records(self) -> bool:
         """Whether no converter and no transformation touches the messages."""
         if not issubclass(self._class, ColumnarSinkConnector):
             return False
         return self.call("takes_whole_records", lambda connector: bool(connector.takes_whole_records()))
+
+    def needs_headers(self) -> bool:
+        """Whether the tasks use headers in columns; a class that does not say uses none."""
+        if not hasattr(self._class, "needs_headers"):
+            return False
+        return self.call("needs_headers", lambda connector: bool(connector.needs_headers()))
 
     @property
     def keeps_document(self) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from airflow_connect.api.record import KafkaRecord
     from airflow_connect.kafka.reading.column_batch import ColumnBatch
+    from airflow_connect.runtime.executor.sink.header_texts import HeaderTexts
 
 _MOST_PIECES = 16
 """Maximum number of runs of equal schemas in one batch; more of them are not worth a column each."""
@@ -56,6 +57,7 @@ def column_path(
     steps: Sequence[ColumnStage],
     key_converter: Any | None = None,
     nulls_of: NullsOf = lambda batch: None,
+    headers: HeaderTexts | None = None,
 ) -> ColumnPath | None:
     """The columnar path of a configuration, or None if one of its stages has no columnar form.
 
@@ -64,19 +66,28 @@ def column_path(
         steps: in order.
         key_converter: configured; None if the sink does not need keys.
         nulls_of: asked for each batch with records that have no value.
+        headers: converts headers; None if the sink does not need them.
     """
-    if stage_without_columns(value_converter, steps):
+    if stage_without_columns(value_converter, steps, with_headers=headers is not None):
         return None
-    return ColumnPath(value_converter, steps, key_converter, nulls_of)
+    return ColumnPath(value_converter, steps, key_converter, nulls_of, headers)
 
 
-def stage_without_columns(value_converter: Any, steps: Sequence[ColumnStage]) -> str:
-    """The first stage of a configuration that has no columnar form, as the reason in a note; "": all have one."""
+def stage_without_columns(value_converter: Any, steps: Sequence[ColumnStage], *, with_headers: bool = False) -> str:
+    """The first stage of a configuration that has no columnar form, as the reason in a note; "": all have one.
+
+    Args:
+        value_converter: configured.
+        steps: in order.
+        with_headers: whether the sink needs headers.
+    """
     if not _is_columnar(value_converter, ColumnarConverter):
         return f"{_VALUE_CONVERTER} ({type(value_converter).__name__})"
     for step in steps:
         if not _is_columnar(step.transformation, ColumnarTransformation):
             return _name_of(step)
+        if with_headers and not _keeps_headers(step.transformation):
+            return f"{_name_of(step)}, whose columnar form is without headers"
         if step.predicate is not None and not _is_columnar(step.predicate, ColumnarPredicate):
             return f"the predicate ({type(step.predicate).__name__}) of {_name_of(step)}"
     return ""
@@ -120,10 +131,17 @@ def transformed(
 _NO_VALUES = (ValueColumns(None, pa.nulls(0, pa.binary())),)
 """Of a batch in which no record has a value."""
 _VALUE_CONVERTER, _KEY_CONVERTER, _NULL_VALUES = "the value converter", "the key converter", "null values"
+_HEADER_CONVERTER = "the header converter"
 
 
 def _name_of(step: ColumnStage) -> str:
     return f"transformation {step.alias} ({type(step.transformation).__name__})"
+
+
+def _keeps_headers(transformation: Any) -> bool:
+    """Whether the columnar form treats headers as the record form does; one that is about headers has to say so."""
+    is_about_them = getattr(transformation, "columns_of_sinks_only", False)
+    return not is_about_them or bool(getattr(transformation, "columns_have_headers", False))
 
 
 _FORMS: dict[type, tuple[str, str]] = {
@@ -155,8 +173,10 @@ class ColumnPath:
         steps: Sequence[ColumnStage],
         key_converter: Any | None,
         nulls_of: NullsOf,
+        headers: HeaderTexts | None,
     ) -> None:
         """Use `column_path`."""
+        self._headers = headers
         self._nulls_of = nulls_of
         self._converter = value_converter
         self._key_converter = key_converter
@@ -182,10 +202,15 @@ class ColumnPath:
         if keys is None:
             self._refused(_KEY_CONVERTER)
             return None
-        present = _Present(batch, keys[0] if keys else None)
+        headers = None if self._headers is None else self._headers.of(batch)
+        if headers is None and self._headers is not None:
+            self._refused(_HEADER_CONVERTER)
+            return None
+        present = _Present(batch, keys[0] if keys else None, headers)
         found = self._converter.to_columns(batch.topic, present.values) if len(present) else _NO_VALUES
         if found is None or not 0 < len(found) <= _MOST_PIECES:
-            self._refused(_VALUE_CONVERTER)
+            why = getattr(self._converter, "refused_columns", "") if found is None else ""
+            self._refused(f"{_VALUE_CONVERTER} ({why})" if why else _VALUE_CONVERTER)
             return None
         pieces = []
         start = 0
@@ -213,10 +238,11 @@ class ColumnPath:
 class _Present:
     """The records of a batch that have a value."""
 
-    def __init__(self, batch: ColumnBatch, keys: ValueColumns | None) -> None:
-        """`keys`: of the whole batch."""
+    def __init__(self, batch: ColumnBatch, keys: ValueColumns | None, headers: Any | None) -> None:
+        """`keys`, `headers`: of the whole batch."""
         self._batch = batch
         self._keys = keys
+        self._headers = headers
         self._indexes: NDArray[np.int64] = np.arange(len(batch), dtype=np.int64)
         self.values = batch.values
         if batch.values.null_count:
@@ -224,13 +250,14 @@ class _Present:
             self.values = batch.values.drop_null()
             taken: Any = self._indexes
             self._keys = None if keys is None else ValueColumns(keys.schema, keys.values.take(taken))
+            self._headers = None if headers is None else headers.take(taken)
 
     def __len__(self) -> int:
         return len(self._indexes)
 
     def records(self, values: ValueColumns, start: int) -> RecordColumns:
         """The converted records from `start` on."""
-        batch, keys, read = self._batch, self._keys, self._batch.read_records
+        batch, keys, headers, read = self._batch, self._keys, self._headers, self._batch.read_records
         indexes = self._indexes[start : start + len(values)]
 
         def read_records(indexes: NDArray[np.int64]) -> list[KafkaRecord]:
@@ -251,6 +278,7 @@ class _Present:
             value=values,
             read_records=read_records,
             indexes=indexes,
+            headers=None if headers is None else headers.slice(start, len(values)),
         )
 
 
@@ -274,8 +302,13 @@ def _apply(step: ColumnStage, piece: RecordColumns) -> RecordColumns | None:
 
 
 def _checked(after: RecordColumns | None, before: RecordColumns) -> RecordColumns | None:
-    """The result of a transformation, or None if values became null, because null values have no schema."""
+    """The result of a transformation, or None if values became null, because null values have no schema.
+
+    Also None if it has lost the headers.
+    """
     if after is None or len(after) > len(before):
+        return None
+    if before.headers is not None and (after.headers is None or len(after.headers) != len(after)):
         return None
     return None if after.value.values.null_count else after
 
@@ -292,12 +325,17 @@ def _merged(kept: RecordColumns, changed: RecordColumns) -> RecordColumns | None
     key = None if kept.key is None or changed.key is None else _joined(kept.key, changed.key, order)
     if value is None or (kept.key is not None and key is None):
         return None
+    headers: Any = None
+    if kept.headers is not None and changed.headers is not None:
+        both: Any = pa.concat_arrays([kept.headers, changed.headers])
+        headers = both.take(pa.array(order))
     return kept.changed(
         offsets=np.concatenate([kept.offsets, changed.offsets])[order],
         timestamps=np.concatenate([kept.timestamps, changed.timestamps])[order],
         key=key,
         value=value,
         indexes=indexes[order],
+        headers=headers,
     )
 
 

@@ -106,11 +106,14 @@ class SinkLoop:
         if not self._converter.headers_never_fail:
             return self._stays_slow(f"the header converter ({type(self._converter.headers).__name__})")
         from airflow_connect.runtime.executor.sink.column_path import column_path, stage_without_columns
+        from airflow_connect.runtime.executor.sink.header_texts import HeaderTexts
 
+        value, steps = self._converter.value, self._converter.steps
         key = self._converter.key if self._sink.needs_keys else None
-        self._columns = column_path(self._converter.value, self._converter.steps, key, self._nulls_of)
+        headers = HeaderTexts(self._converter.headers) if self._sink.needs_headers else None
+        self._columns = column_path(value, steps, key, self._nulls_of, headers)
         if self._columns is None:
-            return self._stays_slow(stage_without_columns(self._converter.value, self._converter.steps))
+            return self._stays_slow(stage_without_columns(value, steps, with_headers=headers is not None))
         return True
 
     def _nulls_of(self, batch: ColumnBatch) -> NDArray[np.int64] | None:
@@ -183,7 +186,7 @@ class SinkLoop:
             if self._sink.put_columns(pieces, batch.offsets, self._columns.nulls):
                 self._converter.unread.add_batch(batch)
                 return len(batch)
-            self.slow_path.because_of("the sink")
+            self.slow_path.because_of(self._sink.refused_columns)
         if pieces is None or len(batch) <= SMALLEST_COLUMN_BATCH:
             self._put_one_by_one(batch)
             return 0

@@ -203,6 +203,11 @@ class SinkTaskRunner:
         return self._task.needs_keys
 
     @property
+    def needs_headers(self) -> bool:
+        """Whether `put_columns` uses headers."""
+        return self._task.needs_headers
+
+    @property
     def takes_whole_records(self) -> bool:
         """Whether the task gets messages as they are, without converters and transformations."""
         return self._task.takes_whole_records
@@ -217,6 +222,11 @@ class SinkTaskRunner:
         """What the task does with records whose value is null."""
         task = self._task
         return task.null_values if isinstance(task, NullDroppingSinkTask) else NullValues.NEEDED
+
+    @property
+    def refused_columns(self) -> str:
+        """Why `put_columns` has returned False, as words that follow "because of"."""
+        return str(getattr(self._task, "refused_columns", "")) or "the sink"
 
     def accepts_columns(self) -> bool:
         """Whether the task has a columnar form with its configuration."""

@@ -16,10 +16,9 @@ from airflow_connect.errors import DataError, SchemaError, UnavailableError
 from airflow_connect.registry.client import AVRO, JSON, SchemaText
 from airflow_connect.registry.converters.json_schema_converter import JsonSchemaConverter
 from airflow_connect.runtime.executor.sink.column_path import column_path
-from airflow_connect.runtime.executor.source.columns import python_values
 from tests.support.session.searching import examples
-from tests.support.values.connect_values import same
 from tests.unit.converters.json.test_envelope_columns import numbers, quoted
+from tests.unit.registry.converters.readers import opened, reads_in_columns
 
 CONNECT = "org.apache.kafka.connect.data"
 NULL = {"type": "null"}
@@ -93,12 +92,7 @@ class Registry:
 
 
 def converter(**config: str) -> JsonSchemaConverter:
-    made = JsonSchemaConverter()
-    given = {key.replace("_", "."): value for key, value in config.items()}
-    made.configure({"schema.registry.url": "http://127.0.0.1:1", **given})
-    client: Any = Registry()
-    made._client = client
-    return made
+    return opened(JsonSchemaConverter(), Registry(), config)
 
 
 def message(schema_id: int, text: str | bytes) -> bytes:
@@ -124,14 +118,9 @@ def check(messages: Sequence[bytes], **config: str) -> bool:
     """Compare both; returns whether there are columns."""
     expected = one_by_one(converter(**config), messages)
     reader = converter(**config)
-    pieces = reader.to_columns("t", pa.array([b"before", *messages, b"after"], pa.binary())[1:-1])
-    if pieces is None:
+    if not reads_in_columns(reader, messages, expected):
         return False
-    assert expected is not None, messages
-    rows = [(piece.schema, value) for piece in pieces for value in python_values(piece.schema, piece.values)]
-    assert len(rows) == len(expected)
-    for (schema, value), (wanted_schema, wanted, _) in zip(rows, expected, strict=True):
-        assert schema == wanted_schema and same(value, wanted), (value, wanted)
+    assert expected is not None
     assert [row[:2] for row in reader.unread.rows] == [(schema, names) for schema, _, names in expected if names]
     return True
 
@@ -250,6 +239,16 @@ def test_members_of_earlier_batches_are_not_named_again() -> None:
     for _ in range(2):
         assert reader.to_columns("t", pa.array([message(1, FULL_WITH_MORE)], pa.binary()))
         assert len(reader.unread.rows) == 1
+
+
+@pytest.mark.parametrize("schema_id", [4, 5, 10])
+def test_types_that_have_no_columns_are_named_until_the_next_batch(schema_id: int) -> None:
+    reader = converter()
+    for _ in range(2):
+        assert reader.to_columns("t", pa.array([message(schema_id, "{}")], pa.binary())) is None
+        assert reader.refused_columns == f"schema {schema_id} has types that are not read in columns"
+    assert reader.to_columns("t", pa.array([message(1, "{")], pa.binary())) is None
+    assert reader.refused_columns == ""
 
 
 def test_no_messages_are_no_pieces() -> None:

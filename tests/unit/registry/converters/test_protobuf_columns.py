@@ -15,9 +15,8 @@ from airflow_connect.errors import DataError, SchemaError, UnavailableError
 from airflow_connect.registry.client import AVRO, PROTOBUF, SchemaText
 from airflow_connect.registry.converters.protobuf_converter import ProtobufConverter
 from airflow_connect.runtime.executor.sink.column_path import column_path
-from airflow_connect.runtime.executor.source.columns import python_values
 from tests.support.session.searching import examples
-from tests.support.values.connect_values import same
+from tests.unit.registry.converters.readers import opened, reads_in_columns
 
 HEAD = 'syntax = "proto3"; package shop; import "google/protobuf/wrappers.proto";'
 SCHEMAS: Mapping[int, str] = {
@@ -56,12 +55,7 @@ class Registry:
 
 
 def converter(**config: str) -> ProtobufConverter:
-    made = ProtobufConverter()
-    given = {key.replace("_", "."): value for key, value in config.items()}
-    made.configure({"schema.registry.url": "http://127.0.0.1:1", **given})
-    client: Any = Registry()
-    made._client = client
-    return made
+    return opened(ProtobufConverter(), Registry(), config)
 
 
 def message(schema_id: int, indexes: bytes, data: bytes) -> bytes:
@@ -83,14 +77,8 @@ def check(messages: Sequence[bytes], **config: str) -> bool:
     """Compare both; returns whether there are columns."""
     expected = one_by_one(converter(**config), messages)
     reader = converter(**config)
-    pieces = reader.to_columns("t", pa.array([b"before", *messages, b"after"], pa.binary())[1:-1])
-    if pieces is None:
+    if not reads_in_columns(reader, messages, expected):
         return False
-    assert expected is not None, messages
-    rows = [(piece.schema, value) for piece in pieces for value in python_values(piece.schema, piece.values)]
-    assert len(rows) == len(expected)
-    for (schema, value), (wanted_schema, wanted) in zip(rows, expected, strict=True):
-        assert schema == wanted_schema and same(value, wanted), (value, wanted)
     assert not reader.unread.rows
     return True
 
@@ -166,6 +154,16 @@ def test_fields_that_are_left_out_are_named_by_the_record_path() -> None:
         reader.to_connect("t", data)
         assert reader.unread.found
     assert check([message(5, ORDER, b"\x08\x01"), message(5, ORDER, b"")])
+
+
+def test_types_that_have_no_columns_are_named_until_the_next_batch() -> None:
+    reader = converter()
+    assert reader.to_columns("t", pa.array([message(1, EMPTY, b"")], pa.binary())) is None
+    assert reader.refused_columns == "schema 1 has types that are not read in columns"
+    assert reader.to_columns("t", pa.array([message(1, ORDER, b"\x40\x01")], pa.binary())) is None
+    assert reader.refused_columns == ""
+    assert reader.to_columns("t", pa.array([message(3, ORDER, b"")], pa.binary())) is None  # An error of each record.
+    assert reader.refused_columns == ""
 
 
 def test_no_messages_are_no_pieces() -> None:

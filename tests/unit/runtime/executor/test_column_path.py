@@ -51,6 +51,15 @@ class Refuse:
         return None
 
 
+class NoTypes:
+    """A converter whose schema has no columns."""
+
+    refused_columns = "schema 5 has types that are not read in columns"
+
+    def to_columns(self, topic: str, data: pa.BinaryArray) -> None:
+        return None
+
+
 class Even:
     """Holds for even offsets."""
 
@@ -202,6 +211,9 @@ def test_stage_that_keeps_records_out_of_columns_is_named() -> None:
     assert path.refused_by == "transformation mask (Refuse)"
     assert path.convert(_batch([b"a", None])) is None
     assert path.refused_by == "null values"
+    named = column_path(NoTypes(), ())
+    assert named is not None and named.convert(_batch(VALUES)) is None
+    assert named.refused_by == "the value converter (schema 5 has types that are not read in columns)"
     path = _path(key_converter=object())
     assert path.convert(_batch(VALUES, keys=[b"k"] * 4)) is None
     assert path.refused_by == "the key converter"

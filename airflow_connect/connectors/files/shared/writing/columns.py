@@ -1,8 +1,8 @@
 """The columnar path of the storage sinks: converted columns to encoded rows, without a Python object per record.
 
-It is used if the formats of values and keys, partitioner and extractor are supported here. Any other configuration is
-processed record by record, and so is every batch that is not vectorizable (a null value, a value that the format
-refuses): nothing here reports errors. A property test compares the files of both paths.
+It is used if the formats of values, keys and headers, partitioner and extractor are supported here. Any other
+configuration is processed record by record, and so is every batch that is not vectorizable (a null value, a value that
+the format refuses): nothing here reports errors. A property test compares the files of both paths.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from airflow_connect.formats.columnar.arrow_columns import file_columns
 from airflow_connect.formats.columnar.avro_columns import record_writer
 from airflow_connect.formats.columnar.json_columns import JsonColumnWriter
 from airflow_connect.formats.json_lines import JsonFormat
-from airflow_connect.formats.key_and_header_values import key_schema_for, wants_struct
+from airflow_connect.formats.key_and_header_values import headers_schema_for, key_schema_for, wants_struct
 from airflow_connect.formats.orc import OrcFormat
 from airflow_connect.formats.parquet import ArrowFormat, ParquetFormat
 from airflow_connect.formats.raw_bytes import ByteArrayFormat
@@ -110,6 +110,26 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True)
+class Encoded:
+    """A batch in the form of its files.
+
+    Attributes:
+        values: encoded values.
+        keys, headers: the same of each record; None: they are not stored.
+    """
+
+    values: Rows
+    keys: Rows | None = None
+    headers: Rows | None = None
+
+    def take(self, order: NDArray[np.intp]) -> Encoded:
+        """In another order, or some of them."""
+        keys = None if self.keys is None else self.keys.take(order)
+        headers = None if self.headers is None else self.headers.take(order)
+        return Encoded(self.values.take(order), keys, headers)
+
+
+@dataclass(frozen=True, slots=True)
 class LaidOut:
     """A batch, ready to be written.
 
@@ -117,22 +137,16 @@ class LaidOut:
         topic: of all records, after transformations.
         placed: directories, timestamps and schema, for rotation.
         offsets: int64[n], n > 0.
-        rows: encoded values.
-        keys: encoded keys; None: they are not stored.
+        encoded: values, and what is stored beside them.
         key_schema, stored_key_schema: of the keys, and as their files have it.
     """
 
     topic: str
     placed: PlacedColumns
     offsets: NDArray[np.int64]
-    rows: Rows
-    keys: Rows | None = None
+    encoded: Encoded
     key_schema: Schema | None = None
     stored_key_schema: Schema | None = None
-
-    def take(self, order: NDArray[np.intp]) -> tuple[Rows, Rows | None]:
-        """Values and keys in another order, or some of them."""
-        return self.rows.take(order), None if self.keys is None else self.keys.take(order)
 
     def under_renamed_topic(self) -> LaidOut:
         """The same batch, with its topic in the directory names."""
@@ -172,6 +186,8 @@ class ColumnLayout:
         self._values = _Encoders(plan.value.format)
         self._key_format = None if plan.key is None else plan.key.format
         self._keys = _Encoders(self._key_format)
+        self._header_format = None if plan.headers is None else plan.headers.format
+        self._headers = _Encoders(self._header_format)
 
     def lay_out(self, pieces: Sequence[RecordColumns]) -> list[LaidOut] | None:
         """Directories and encoded values of the pieces of a batch; None if it must be processed record by record.
@@ -185,16 +201,28 @@ class ColumnLayout:
             placed, rows = self._directories.place(piece), self._values.rows(piece.value.schema, piece.value.values)
             if placed is None or rows is None:
                 return None
-            laid = LaidOut(piece.topic, placed, piece.offsets, rows)
+            encoded, key_schema, stored_schema = Encoded(rows), None, None
             if self._key_format is not None:
                 keys = None if piece.key is None else _as_stored(piece.key, self._key_format)
                 key_rows = None if keys is None else self._keys.rows(keys.schema, keys.values)
-                if keys is None or key_rows is None:  # A null key is an error of its record, for example.
+                if piece.key is None or keys is None or key_rows is None:
+                    return None  # A null key is an error of its record, for example.
+                encoded = replace(encoded, keys=key_rows)
+                key_schema, stored_schema = piece.key.schema, keys.schema
+            if self._header_format is not None:
+                header_rows = self._header_rows(piece.headers, self._header_format)
+                if header_rows is None:
                     return None
-                own = None if piece.key is None else piece.key.schema
-                laid = replace(laid, keys=key_rows, key_schema=own, stored_key_schema=keys.schema)
-            laid_out.append(laid)
+                encoded = replace(encoded, headers=header_rows)
+            laid_out.append(LaidOut(piece.topic, placed, piece.offsets, encoded, key_schema, stored_schema))
         return laid_out
+
+    def _header_rows(self, headers: Any, header_format: Format) -> Rows | None:
+        """Encoded headers; None if a record has none, which is its error, or needs the reference path."""
+        if headers is None or not pc.list_value_length(headers).to_numpy().all():
+            return None
+        wrapped = pa.StructArray.from_arrays([headers], names=["headers"]) if wants_struct(header_format) else headers
+        return self._headers.rows(headers_schema_for(header_format), wrapped)
 
 
 def _as_stored(keys: ValueColumns, key_format: Format) -> ValueColumns:
@@ -213,13 +241,17 @@ def column_layout(plan: StorageTaskPlan) -> ColumnLayout | None:
 
 def stage_without_columns(plan: StorageTaskPlan) -> str:
     """What of a configuration only works record by record, as a noun; "": nothing does."""
-    if plan.headers is not None:
-        return "files of headers"
     if not has_columnar_directories(plan.layout.partitioner):
         return f"the partitioner or its timestamps ({type(innermost(plan.layout.partitioner)).__name__})"
     if plan.key is not None and type(plan.key.format) not in _FORMATS:
         return f"the format of keys ({type(plan.key.format).__name__})"
+    if plan.headers is not None and not _holds_headers(plan.headers.format):
+        return f"the format of headers ({type(plan.headers.format).__name__})"
     return "" if type(plan.value.format) in _FORMATS else f"the format ({type(plan.value.format).__name__})"
+
+
+def _holds_headers(file_format: Format) -> bool:
+    return type(file_format) in _FORMATS and row_encoder(file_format, headers_schema_for(file_format)) is not None
 
 
 def row_encoder(file_format: Any, schema: Schema | None) -> RowEncoder | None:

@@ -59,7 +59,7 @@ class CompactWriter(TopicPartitionWriter):
     def _put_columns(self, batch: LaidOut) -> None:
         """Equivalent to `put` of each record: files that end within the batch are staged in the order of their ends."""
         order, groups = group_by_code(batch.placed.codes)
-        rows = (batch.rows, batch.keys) if order is None else batch.take(order)
+        rows = batch.encoded if order is None else batch.encoded.take(order)
         offsets = batch.offsets if order is None else batch.offsets[order]
         schema = batch.placed.value_schema
         ended: list[tuple[int, list[Future[StagedFile]]]] = []

@@ -123,6 +123,11 @@ class StorageSinkTask(SinkTask):
         return self._opened()[0].key is not None
 
     @property
+    def needs_headers(self) -> bool:  # type: ignore[override]
+        """If they are stored."""
+        return self._opened()[0].headers is not None
+
+    @property
     def null_values(self) -> NullValues:
         """By `behavior.on.null.values`; see `NullDroppingSinkTask`."""
         plan, _ = self._opened()
@@ -230,5 +235,6 @@ class StorageSinkTask(SinkTask):
 
 
 def _size_of(batch: RecordColumns) -> int:
-    """Bytes of the values and keys."""
-    return batch.value.values.nbytes + (0 if batch.key is None else batch.key.values.nbytes)
+    """Bytes of the values, keys and headers."""
+    keys = 0 if batch.key is None else batch.key.values.nbytes
+    return batch.value.values.nbytes + keys + (0 if batch.headers is None else batch.headers.nbytes)

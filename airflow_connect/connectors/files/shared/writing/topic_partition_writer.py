@@ -17,7 +17,7 @@ from airflow_connect.connectors.files.shared.writing.record_times import RecordT
 from airflow_connect.connectors.files.shared.writing.task_plan import StorageTaskPlan
 from airflow_connect.errors import DataError, LateRecordError
 from airflow_connect.formats.format import check_value
-from airflow_connect.formats.key_and_header_values import headers_value_for, wrap_key_for
+from airflow_connect.formats.key_and_header_values import headers_schema_for, headers_value_for, wrap_key_for
 from airflow_connect.layout.names.object_names import (
     NameSettings,
     ended_key,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.offsets import OffsetRange
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.api.schema import Schema
-    from airflow_connect.connectors.files.shared.writing.columns import LaidOut, Rows
+    from airflow_connect.connectors.files.shared.writing.columns import Encoded, LaidOut
 
 KEY, HEADERS, VALUE = "key", "headers", "value"
 
@@ -327,7 +327,7 @@ class TopicPartitionWriter:
 
         offsets = batch.offsets[start:stop]
         order, groups = group_by_code(batch.placed.codes[start:stop])
-        rows, shift = ((batch.rows, batch.keys), start) if order is None else (batch.take(order + start), 0)
+        rows, shift = (batch.encoded, start) if order is None else (batch.encoded.take(order + start), 0)
         for group in groups:
             directory = batch.placed.names[group.code]
             file = self._opened(batch, directory, self._rotation.current_schema(directory), int(offsets[group.first]))
@@ -335,12 +335,15 @@ class TopicPartitionWriter:
             file.end = int(offsets[group.last]) + 1
             file.records += group.high - group.low
 
-    def _write_rows(self, file: OpenFile, batch: LaidOut, rows: tuple[Rows, Rows | None], low: int, high: int) -> None:
-        """Append values and keys `[low, high)`, in their new order, to a file."""
-        values, keys = rows
-        values.write(self._stream(file, VALUE, file.value_schema, self._plan.value), low, high)
-        if keys is not None and self._plan.key is not None:
-            keys.write(self._stream(file, KEY, batch.stored_key_schema, self._plan.key), low, high)
+    def _write_rows(self, file: OpenFile, batch: LaidOut, rows: Encoded, low: int, high: int) -> None:
+        """Append records `[low, high)`, in their new order, to a file and to those beside it."""
+        plan = self._plan
+        rows.values.write(self._stream(file, VALUE, file.value_schema, plan.value), low, high)
+        if rows.keys is not None and plan.key is not None:
+            rows.keys.write(self._stream(file, KEY, batch.stored_key_schema, plan.key), low, high)
+        if rows.headers is not None and plan.headers is not None:
+            schema = headers_schema_for(plan.headers.format)
+            rows.headers.write(self._stream(file, HEADERS, schema, plan.headers), low, high)
 
     def _opened(self, batch: LaidOut, directory: str, schema: Schema | None, offset: int) -> OpenFile:
         """The open file of a directory and schema; a new one begins at `offset`."""

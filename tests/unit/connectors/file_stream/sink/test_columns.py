@@ -116,3 +116,12 @@ def test_lines_are_spilled_before_they_take_too_much_memory(tmp_path, monkeypatc
     assert put(sink, records(["0123456789"]))
     assert [path.read_text() for path in tmp_path.rglob("*") if path.is_file()] == ["0123456789\n"]
     assert staged(tmp_path, sink)[0] == b"0123456789\n"
+
+
+def test_values_that_are_no_text_are_named_as_the_reason(tmp_path):
+    sink = runner(tmp_path)
+    assert not put(sink, records([1, 2], Schema(Type.INT64)))
+    assert sink.refused_columns == "values that are no text"
+    default = Schema(Type.STRING, optional=True, default="d")
+    assert not put(sink, records(["a", None], default))
+    assert sink.refused_columns == "the sink"

@@ -260,15 +260,8 @@ def test_vectorizable_messages_are_all_written_in_columns(form: dict[str, str]) 
     assert (len(columnar.files), in_columns) == (200, 5000)
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"store.kafka.headers": "true", **JSON_LINES},
-        {**JSON_LINES, "header.converter": JSON, "header.converter.schemas.enable": "false"},
-    ],
-    ids=["headers", "headers-that-can-fail"],
-)
-def test_configuration_without_a_columnar_form_goes_record_by_record(config: dict[str, str]) -> None:
+def test_configuration_without_a_columnar_form_goes_record_by_record() -> None:
+    config = {**JSON_LINES, "header.converter": JSON, "header.converter.schemas.enable": "false"}
     headers = (("h", b"1"),)
     records = [[KafkaRecord("t", 0, n, b"k", b'{"id":%d}' % n, NOW_MS, 0, headers) for n in range(10)]]
     outcome, in_columns = copy({**config, "flush.size": "5"}, records, columnar=True)
