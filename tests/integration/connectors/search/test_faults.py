@@ -46,6 +46,35 @@ def test_answer_that_ends_in_the_middle_is_one_that_was_lost(opensearch, unique_
     assert documents(opensearch, unique_name) == last_of_each()
 
 
+def reversed_items(answer):
+    """As a proxy gives them that puts the answers of several servers together."""
+    found = json.loads(answer)
+    return json.dumps({**found, "items": found["items"][::-1]}).encode()
+
+
+def test_answer_with_items_in_another_order_blames_no_other_record(opensearch, unique_name):
+    """The first record became the dead letter, and the fourth, which the server has refused, counted as written."""
+    mapping = {"mappings": {"properties": {"n": {"type": "long"}}}}
+    assert opensearch.request("PUT", f"/{unique_name}", mapping)[0] == 200
+    records = [record(n, {"n": "no number" if n == 3 else str(n)}, key=f"k{n}", topic=unique_name) for n in range(4)]
+    with search_proxy(opensearch.ports[0]) as proxy:
+        proxy.rewrite_answer = reversed_items
+        task = SearchTask(proxy.url, unique_name, errors_tolerance="all", retry_backoff_ms="10")
+        errant = task.write(records)
+        assert proxy.bulk_sizes[:3] == [4, 4, 2]
+    assert [offset for offset, _ in errant] == [3]
+    assert documents(opensearch, unique_name) == {f"k{n}": {"n": str(n)} for n in range(3)}
+
+
+def test_answers_that_keep_another_order_end_the_task(opensearch, unique_name):
+    SearchTask(opensearch.url, unique_name).write([record(1, {"n": 1}, key="k1", topic=unique_name)])
+    with search_proxy(opensearch.ports[0]) as proxy:
+        proxy.rewrite_answer = reversed_items
+        with pytest.raises(UnavailableError, match="with their ids in another order") as caught:
+            SearchTask(proxy.url, unique_name, max_retries="0").write(rows(unique_name, 4))
+    assert caught.value.code == "search.retries"
+
+
 def test_overload_is_answered_by_smaller_requests(opensearch, unique_name):
     with search_proxy(opensearch.ports[0], lambda number, _: OVERLOAD if number <= 3 else None) as proxy:
         SearchTask(proxy.url, unique_name, batch_size="400", max_in_flight_requests="1").write(rows(unique_name, 2000))
