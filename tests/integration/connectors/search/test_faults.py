@@ -246,6 +246,39 @@ def test_requests_that_prepare_an_index_are_repeated_too(opensearch, unique_name
     assert documents(opensearch, unique_name) == {f"k{n}": {"n": n} for n in range(3)}
 
 
+def test_nodes_of_two_clusters_are_refused(opensearch, unique_name):
+    """Each cluster got every second request, and all records counted as written."""
+    other = {"name": "other", "cluster_uuid": "another-cluster"}
+    with search_proxy(opensearch.ports[0]) as one, search_proxy(opensearch.ports[0]) as two:
+        SearchTask(f"{one.url},{two.url}", unique_name).write(rows(unique_name))
+        two.early_faults = [(200, json.dumps(other).encode())]
+        with pytest.raises(SearchError, match="are of 2 clusters") as caught:
+            SearchTask(f"{one.url},{two.url}", unique_name).write(rows(unique_name))
+    assert (
+        caught.value.code == "search.clusters" and one.url in caught.value.message and two.url in caught.value.message
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_named"),
+    [((403, b'{"error":{"type":"security_exception"},"status":403}'), True), (CUT_BEFORE, False), ((200, b"?"), False)],
+)
+def test_node_that_does_not_tell_its_cluster_is_named_or_not_used(opensearch, unique_name, answer, is_named):
+    with search_proxy(opensearch.ports[0]) as one, search_proxy(opensearch.ports[0]) as two:
+        two.early_faults = [answer]
+        runner = SearchTask(f"{one.url},{two.url}", unique_name).open()
+        for row in rows(unique_name):
+            runner.put(row)
+        runner.complete()
+        runner.close()
+        assert two.early_faults == []
+    notes = [
+        note for note in runner.notes.sentences if "whether all nodes of connection.url are of one cluster" in note
+    ]
+    assert len(notes) == is_named and all(two.url in note and one.url not in note for note in notes)
+    assert documents(opensearch, unique_name) == last_of_each()
+
+
 def test_second_node_takes_over_when_the_first_is_lost(opensearch, unique_name):
     with search_proxy(opensearch.ports[0]) as other, search_proxy(opensearch.ports[0]) as lost:
         lost.fault = lambda *_: CUT_BEFORE
