@@ -169,7 +169,7 @@ class SearchClient:
         timeout: Any = Timeout(connect=self._config.connect_timeout_s, read=self._config.read_timeout_s)
         nodes = list(self._transport.node_pool.all())
         clusters: dict[str, str] = {}
-        silent: list[str] = []
+        untold: list[str] = []
         for node in nodes if len(nodes) > 1 else ():
             try:
                 answer = node.perform_request("GET", "/", request_timeout=timeout)
@@ -180,7 +180,7 @@ class SearchClient:
             if isinstance(uuid, str) and uuid not in ("", _NO_CLUSTER):
                 clusters.setdefault(uuid, node.base_url)
             elif answer.meta.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-                silent.append(str(node.base_url))
+                untold.append(str(node.base_url))
         if len(clusters) > 1:
             raise SearchError(
                 f"The nodes of connection.url are of {len(clusters)} clusters: {', '.join(clusters.values())} have"
@@ -189,7 +189,7 @@ class SearchClient:
                 suggestion="Name the nodes of one cluster only; another connector can write to the other one.",
                 config_path="connection.url",
             )
-        return silent
+        return untold
 
     def refused(self, what: str, answer: Answer) -> SearchError:
         """The error for a request that the server refuses for good."""

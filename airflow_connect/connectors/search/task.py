@@ -84,10 +84,10 @@ class ElasticsearchSinkTask(SinkTask):
         """
         assert self._client is not None
         self._conflicts = Conflicts({one.topic_partition: one.end for one in self.context.ranges})
-        if silent := self._client.check_one_cluster():
+        if untold := self._client.check_one_cluster():
             self.context.note(
                 "It could not be seen whether all nodes of connection.url are of one cluster, because the user may not"
-                f" ask {', '.join(silent)} for it (GET /). With several clusters, each would get a part of the"
+                f" ask {', '.join(untold)} for it (GET /). With several clusters, each would get a part of the"
                 " documents."
             )
 
