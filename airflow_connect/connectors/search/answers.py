@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
+import orjson
+
 from airflow_connect.connectors.search.client import cut, reason_of, words_of
 from airflow_connect.connectors.search.conflicts import (
     DROPPED,
@@ -73,6 +75,11 @@ class Verdict:
     reason: str = ""
     suggestion: str = ""
     is_overload: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all documents were written where they were sent."""
+        return not (self.again or self.rejected or self.conflicts or self.indices)
 
     def retry_races(self) -> bool:
         """Send documents again that met a mapping in the making; returns whether there are any.
@@ -155,6 +162,43 @@ def judge(server: str, target: str, body: Any, count: int, where: Callable[[int]
         ((operation, result),) = item.items()
         _judge_item(verdict, position, operation, result, target, where)
     return verdict
+
+
+def check_order(server: str, target: str, items: Sequence[Any], body: bytes) -> None:
+    """Refuse an answer whose items have another order than the documents: another record would get the blame.
+
+    A server keeps the order, and documents are found by it. Ids alone do not tell them apart: an ingest pipeline may
+    change them. So an answer is refused if it has the ids that were sent, and some at the places of others.
+
+    Args:
+        server, target: for messages.
+        items: of an answer that `judge` has taken.
+        body: of the request.
+
+    Raises:
+        UnavailableError: the order is another one. The documents may be written, or not.
+    """
+    sent, answered = _ids_in(body), [str(next(iter(item.values())).get("_id", "")) for item in items]
+    if sent == answered or sorted(sent) != sorted(answered):
+        return
+    raise UnavailableError(
+        f"{server} answered a bulk request of {len(sent)} documents for {target} with their ids in another order, so it"
+        " is not known which of them were refused.",
+        code="search.answer",
+        suggestion="Repair or remove the proxy that is in between: it must not change the order of `items`.",
+    )
+
+
+def _ids_in(body: bytes) -> list[str]:
+    """The id of each action of a request; "" where the server chooses it."""
+    ids: list[str] = []
+    lines = iter(body.removesuffix(b"\n").split(b"\n"))
+    for line in lines:
+        ((operation, action),) = orjson.loads(line).items()
+        ids.append(str(action.get("_id", "")))
+        if operation != "delete":
+            next(lines)
+    return ids
 
 
 def _is_item(item: Any) -> bool:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _TEMPORARY = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE,
               HTTPStatus.GATEWAY_TIMEOUT)  # fmt: skip
 _LONGEST_TEXT = 500
+_NO_CLUSTER = "_na_"
+"""What a node says that has not joined a cluster yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,44 @@ class SearchClient:
                 suggestion="Look at the health of the cluster; a later run tries again.",
             )
         return answer
+
+    def check_one_cluster(self) -> list[str]:
+        """Compare the clusters of all nodes: requests go to one after the other, and each has its own documents.
+
+        A node that does not answer, or not as a search server, is not compared.
+
+        Returns:
+            Those that refuse to say it, for a note.
+
+        Raises:
+            SearchError: they are of several clusters.
+        """
+        from urllib3 import Timeout
+
+        timeout: Any = Timeout(connect=self._config.connect_timeout_s, read=self._config.read_timeout_s)
+        nodes = list(self._transport.node_pool.all())
+        clusters: dict[str, str] = {}
+        untold: list[str] = []
+        for node in nodes if len(nodes) > 1 else ():
+            try:
+                answer = node.perform_request("GET", "/", request_timeout=timeout)
+            except self._errors:
+                continue  # Requests go to the others, too.
+            body = _decoded(answer.body)
+            uuid = body.get("cluster_uuid") if isinstance(body, dict) else None
+            if isinstance(uuid, str) and uuid not in ("", _NO_CLUSTER):
+                clusters.setdefault(uuid, node.base_url)
+            elif answer.meta.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+                untold.append(str(node.base_url))
+        if len(clusters) > 1:
+            raise SearchError(
+                f"The nodes of connection.url are of {len(clusters)} clusters: {', '.join(clusters.values())} have"
+                " different ones. Each would get a part of the documents.",
+                code="search.clusters",
+                suggestion="Name the nodes of one cluster only; another connector can write to the other one.",
+                config_path="connection.url",
+            )
+        return untold
 
     def refused(self, what: str, answer: Answer) -> SearchError:
         """The error for a request that the server refuses for good."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.connectors.search.answers import (
     BLOCKED,
     Verdict,
+    check_order,
     judge,
     judge_block,
     rejection,
@@ -230,7 +231,7 @@ class BulkSender:
         body = documents.body()
         answer = self._client.send("POST", bulk.target.bulk_path, body, is_bulk=True)
         if answer.is_success:
-            return self._judged(bulk, answer.body)
+            return self._judged(bulk, body, answer.body)
         if answer.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
             if len(documents) > 1:
                 self._limit_bytes(len(body) // 2)
@@ -251,10 +252,12 @@ class BulkSender:
             return self._blocked(bulk, answer.reason)
         raise self._client.refused(f"execute a bulk request for {bulk.target.name}", answer)
 
-    def _judged(self, bulk: Bulk, body: Any) -> Verdict:
+    def _judged(self, bulk: Bulk, sent: bytes, body: Any) -> Verdict:
         """What a successful answer says, and what it cannot say of a request that was sent again."""
         documents, target = bulk.documents, bulk.target.name
         verdict = judge(self._client.name, target, body, len(documents), lambda n: documents.record(n).where)
+        if not verdict.is_plain:
+            check_order(self._client.name, target, body["items"], sent)
         if bulk.is_repeated:
 
             def may_be_new(position: int, index: str) -> bool:

@@ -27,9 +27,10 @@ TOMBSTONES_KEPT = "1h"
 """For how long a new index knows the versions of deleted documents: a late write must not bring one back."""
 LONGEST_WAIT_MS = 60_000
 """How long a server waits for shards unless a request says otherwise."""
-# The fields to return of a bulk answer: without it, the server repeats index, id and shards of every document.
+# The fields to return of a bulk answer: without it, the server repeats shards, versions and numbers of every document.
 _ANSWER = (
     "filter_path=errors,error,status,items.*.status,items.*.error,items.*.result,items.*.failure_store,items.*._index"
+    ",items.*._id"
 )
 
 _UNSEEN_EARLIER = (

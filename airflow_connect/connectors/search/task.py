@@ -77,8 +77,19 @@ class ElasticsearchSinkTask(SinkTask):
         self._maker = DocumentMaker(settings)
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
-        """Learn where the partitions end."""
+        """Learn where the partitions end, and that all nodes are of one cluster.
+
+        Raises:
+            SearchError: they are not.
+        """
+        assert self._client is not None
         self._conflicts = Conflicts({one.topic_partition: one.end for one in self.context.ranges})
+        if untold := self._client.check_one_cluster():
+            self.context.note(
+                "It could not be seen whether all nodes of connection.url are of one cluster, because the user may not"
+                f" ask {', '.join(untold)} for it (GET /). With several clusters, each would get a part of the"
+                " documents."
+            )
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Add documents to requests, and send those that are full."""

@@ -71,6 +71,14 @@ class DatabaseDialect:
         """Whether the server is set to read only, as replicas are that do not say up to when they have transactions."""
         return False
 
+    def state(self, connection: Connection) -> str:
+        """What the server has now, for `has_state` of another connection; "": it does not tell."""
+        return ""
+
+    def has_state(self, connection: Connection, state: str) -> bool:
+        """Whether a server has for certain what another connection has found by `state`."""
+        return True
+
     def utc(self, value: Any) -> datetime:
         """The value of `clock_statement` as an instant in UTC. Values without a zone are UTC."""
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))

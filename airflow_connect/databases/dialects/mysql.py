@@ -49,6 +49,14 @@ class MySqlDialect(DatabaseDialect):
         """`read_only`. How far behind a replica is, only users with a privilege of their own may ask."""
         return str(connection.exec_driver_sql("SELECT @@global.read_only").scalar_one()).upper() not in ("0", "OFF")
 
+    def state(self, connection: Connection) -> str:
+        """The server itself: what it has of its primary, only users with a privilege of their own may ask."""
+        return str(connection.exec_driver_sql("SELECT CONCAT_WS(' ', @@hostname, @@port, @@server_id)").scalar_one())
+
+    def has_state(self, connection: Connection, state: str) -> bool:
+        """Only the same server has it for certain."""
+        return self.state(connection) == state
+
     def prepare_reading(self, connection: Connection) -> None:
         """The server waits longer than a minute for rows to be fetched, as Connector/J asks it to."""
         connection.exec_driver_sql(f"SET SESSION net_write_timeout = {_FETCH_TIMEOUT_S}")

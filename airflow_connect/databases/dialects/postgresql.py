@@ -20,6 +20,10 @@ QUOTES_TYPES = "airflow_connect.quotes_types"
 _REPLAYED = """
 SELECT coalesce(pg_last_xact_replay_timestamp(), (SELECT checkpoint_time FROM pg_control_checkpoint()))
 """
+_STATE = """
+SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END::text
+"""
+_HAS_STATE = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
 _WORD = re.compile(r"(?:\\.|[^\s\\])+", re.DOTALL)
 """A word of libpq's `options`, in which a backslash stands before a blank or another one."""
 _IN_EFFECT = """
@@ -82,6 +86,16 @@ class PostgreSqlDialect(DatabaseDialect):
         if not connection.exec_driver_sql("SELECT pg_is_in_recovery()").scalar_one():
             return None
         return self.utc(connection.exec_driver_sql(_REPLAYED).scalar_one())
+
+    def state(self, connection: Connection) -> str:
+        """The end of its log of transactions."""
+        return str(connection.exec_driver_sql(_STATE).scalar_one() or "")
+
+    def has_state(self, connection: Connection, state: str) -> bool:
+        """A replica has what it has replayed; any other server has all."""
+        if not connection.exec_driver_sql("SELECT pg_is_in_recovery()").scalar_one():
+            return True
+        return bool(connection.exec_driver_sql(_HAS_STATE, (state,)).scalar_one())
 
     def prepare_reading(self, connection: Connection) -> None:
         """The transaction may be idle between two fetches for as long as the other side needs."""

@@ -32,6 +32,7 @@ class SearchProxy:
         early_faults: the same for the first requests that are not bulk requests.
         logins: values of the header `authorization` that are accepted; empty: everybody is.
         rewrite: changes the paths of bulk requests.
+        rewrite_answer: changes the answers to bulk requests.
         product: value of the header by which Elastic's clients recognize Elasticsearch, or "".
     """
 
@@ -40,6 +41,7 @@ class SearchProxy:
         self.early_faults: list[str | tuple[int, bytes]] = []
         self.logins: tuple[str, ...] = ()
         self.rewrite: Callable[[str], str] = str
+        self.rewrite_answer: Callable[[bytes], bytes] = bytes
         self.product = ""
         self.bodies: list[bytes] = []
         self.bulk_sizes: list[int] = []
@@ -95,7 +97,8 @@ class SearchProxy:
 
             def _ask(self, body: bytes) -> tuple[int, bytes]:
                 path = proxy.rewrite(self.path) if "/_bulk" in self.path else self.path
-                return _pass_on(self, f"127.0.0.1:{proxy._port}", path, body)
+                status, answer = _pass_on(self, f"127.0.0.1:{proxy._port}", path, body)
+                return status, proxy.rewrite_answer(answer) if "/_bulk" in self.path else answer
 
             def _answer(self, status: int, answer: bytes) -> None:
                 self.send_response(status)

@@ -34,7 +34,7 @@ from airflow_connect.connectors.jdbc.source.offsets.positions import (
 )
 from airflow_connect.connectors.jdbc.source.offsets.ranges import AFTER, BY, Load, Reconciled, check_range_offset
 from airflow_connect.connectors.jdbc.source.offsets.start import check_mode, start_position
-from airflow_connect.connectors.jdbc.source.read.bounds import bounds
+from airflow_connect.connectors.jdbc.source.read.bounds import bounds, state_of
 from airflow_connect.connectors.jdbc.source.read.changed import RANGES, ranges_of, ranges_partition
 from airflow_connect.connectors.jdbc.source.read.gaps import (
     GAP_PARTITIONS,
@@ -136,9 +136,10 @@ class JdbcSourceConnector(SourceConnector):
                     self._exported = ExportedSnapshot.export(
                         config.connection, connection, division.divided, self.context.note
                     )
+                state = state_of(config, database, connection) if division.divided or config.uses_timestamps else ""
         groups = division.groups() if division.divided else grouped(waiting, max_tasks)
         snapshot = self._exported.snapshot.to_json() if self._exported is not None else ""
-        return [task_config(self.config, part, end_us, snapshot, several=several) for part in groups]
+        return [task_config(self.config, part, end_us, snapshot, several=several, state=state) for part in groups]
 
     def _keep(self, waiting: Sequence[Item]) -> None:
         """Give the next run what this one has seen; with that of rows that were named, it waits for the report."""

@@ -13,7 +13,7 @@ from airflow_connect.connectors.jdbc.source.discovery import all_tables
 from airflow_connect.connectors.jdbc.source.offsets.positions import BULK_DONE, BULK_RUN, Position, committed_position
 from airflow_connect.connectors.jdbc.source.offsets.ranges import BEGAN
 from airflow_connect.connectors.jdbc.source.offsets.start import position_at_end, start_position
-from airflow_connect.connectors.jdbc.source.read.bounds import bound_of_task, check_range, of_same_server
+from airflow_connect.connectors.jdbc.source.read.bounds import bound_of_task, check_range, has_state, of_same_server
 from airflow_connect.connectors.jdbc.source.read.changed import (
     FORM,
     ChangedReader,
@@ -32,7 +32,7 @@ from airflow_connect.connectors.jdbc.source.readers import new_rows_of, ordered_
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys
-from airflow_connect.connectors.jdbc.source.work import END, SEVERAL, SNAPSHOT, Item, is_of_a_table, items_of
+from airflow_connect.connectors.jdbc.source.work import END, SEVERAL, SNAPSHOT, STATE, Item, is_of_a_table, items_of
 from airflow_connect.databases.arrow_stream import ArrowStream, arrow_stream, why_no_stream
 from airflow_connect.databases.connecting import Database, is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of
@@ -79,6 +79,7 @@ class JdbcSourceTask(SourceTask):
         self._gaps: GapFinder | None = None
         self._gaps_begin: int | None = None
         self._pending: RowBatch | None = None
+        self._state, self._has_state = config.get(STATE, ""), True
         self._skips = config.get(SEVERAL) == "true"
         self._failures = 0
         self._restarts = Restarts()
@@ -264,8 +265,9 @@ class JdbcSourceTask(SourceTask):
             self._bound_us = bound_of_task(
                 self._config, self._database, self._connection, self._end_us, self.context.note
             )
+            self._has_state = has_state(self._config, self._database, self._connection, self._state, self.context.note)
             self._timeout.progressed()
-        check_range(item.part, self._bound_us, self._end_us, item.name)
+        check_range(item.part, self._bound_us, self._end_us, item.name, has_state=self._has_state)
         reading = Reading(self._config, self._database, self._connection, self._bound_us, self.context.note)
         reading.snapshot = self._snapshot
         reading.progressed = self._timeout.progressed

@@ -21,6 +21,7 @@ from airflow_connect.errors import ConnectError, DataError, OffsetError
 SEVERAL = "airflow_connect.jdbc.several"
 """Whether the run reads several tables, so that a task leaves out one that it cannot read."""
 TABLES, END, SNAPSHOT = "tables", "airflow_connect.jdbc.end_us", "airflow_connect.jdbc.snapshot"
+STATE = "airflow_connect.jdbc.state"
 
 
 _OF_A_TABLE = frozenset(
@@ -59,7 +60,13 @@ class Item:
 
 
 def task_config(
-    config: Mapping[str, str], items: Sequence[Item], end_us: int, snapshot: str = "", *, several: bool = False
+    config: Mapping[str, str],
+    items: Sequence[Item],
+    end_us: int,
+    snapshot: str = "",
+    *,
+    several: bool = False,
+    state: str = "",
 ) -> dict[str, str]:
     """The configuration of a task.
 
@@ -69,13 +76,21 @@ def task_config(
         end_us: upper bound of the run.
         snapshot: as `Snapshot.to_json` wrote it, or "".
         several: whether the run has several tables.
+        state: what the server of the driver has, as `state_of` wrote it.
     """
     tables = [
         [*item.table, item.partition[TABLE], *([item.part.to_json()] if item.part is not None else [])]
         for item in items
         if item.table is not None
     ]
-    return {**config, TABLES: json.dumps(tables), END: str(end_us), SNAPSHOT: snapshot, SEVERAL: str(several).lower()}
+    return {
+        **config,
+        TABLES: json.dumps(tables),
+        END: str(end_us),
+        SNAPSHOT: snapshot,
+        SEVERAL: str(several).lower(),
+        STATE: state,
+    }
 
 
 def items_of(config: Mapping[str, str]) -> list[Item]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_connect.api import schema as schemas
+from airflow_connect.api.schema import Type
 from airflow_connect.connectors.jdbc.source.values.columns import Column, Kind
 from airflow_connect.connectors.jdbc.source.values.local_times import DAY_US, LocalTimes
 from airflow_connect.connectors.jdbc.source.values.mapping import FieldMapping, TableMapping, arrow_type
@@ -137,7 +138,7 @@ def _numeric(field: FieldMapping) -> Decode:
     schema = field.schema
     if schema.name != schemas.DECIMAL:
         kind = arrow_type(schema)
-        return lambda texts: texts.cast(kind)
+        return _doubles if schema.type is Type.FLOAT64 else lambda texts: texts.cast(kind)
     precision = field.column.precision or _MOST_DIGITS
     scale = int(schema.parameters[schemas.DECIMAL_SCALE])
     if not 0 <= scale <= precision <= _MOST_DIGITS:
@@ -149,6 +150,13 @@ def _numeric(field: FieldMapping) -> Decode:
         return unscaled_column(texts.cast(exact))
 
     return decode
+
+
+def _doubles(texts: Any) -> Any:
+    found = texts.cast(pa.float64())
+    if pc.any(pc.is_inf(found)).as_py():
+        raise ValueError  # Infinity, or a number that is larger than any double.
+    return found
 
 
 def _check_digits(texts: Any) -> None:

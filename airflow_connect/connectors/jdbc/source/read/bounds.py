@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from airflow_connect.connectors.jdbc.source.offsets.ranges import BULK_PREFIX
 from airflow_connect.connectors.jdbc.source.values.local_times import LocalTimes
 from airflow_connect.databases.arrow_stream import is_to_same_server
 from airflow_connect.databases.connecting import Database, is_of_a_driver
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.jdbc.source.offsets.ranges import TableRange
     from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
     from airflow_connect.databases.arrow_stream import ArrowStream
+
+_NOT_TOLD = (Failure.OTHER, Failure.PERMISSION, Failure.MISSING_OBJECT)
 
 Note = Callable[[str], None]
 
@@ -68,6 +71,38 @@ def bound_of_task(config: JdbcSourceConfig, database: Database, connection: Conn
     return own_us
 
 
+def state_of(config: JdbcSourceConfig, database: Database, connection: Connection) -> str:
+    """What the server of the driver has, for `has_state` of a task; "": it does not tell, or times tell it."""
+    if config.uses_timestamps and database.dialect.name == "postgresql":
+        return ""  # See `bound_of_task`.
+    try:
+        return database.dialect.state(connection)
+    except Exception as error:
+        if not is_of_a_driver(error) or kind_of(error) not in _NOT_TOLD:
+            raise
+        connection.rollback()
+        return ""
+
+
+def has_state(config: JdbcSourceConfig, database: Database, connection: Connection, state: str, note: Note) -> bool:
+    """Whether the server that a task has reached has what that of the driver has had.
+
+    Args:
+        config, database: of the source.
+        connection: newly opened.
+        state: as `state_of` wrote it.
+        note: adds a sentence to the report, if rows with timestamps may be missed.
+    """
+    found = not state or database.dialect.has_state(connection, state)
+    connection.rollback()
+    if not found and config.uses_timestamps and database.dialect.name == "mysql":
+        note(
+            "connection.url leads to several servers: a task has reached another one than the run began on. MySQL and"
+            " MariaDB do not tell how far a replica is behind. If it is, rows may be missed: name one server."
+        )
+    return found
+
+
 def of_same_server(connection: Connection, stream: ArrowStream | None, note: Note) -> ArrowStream | None:
     """A second connection if it has reached the server of the first one; one of them may be behind.
 
@@ -86,23 +121,27 @@ def of_same_server(connection: Connection, stream: ArrowStream | None, note: Not
     return None
 
 
-def check_range(part: TableRange | None, bound_us: int, end_us: int, name: str) -> None:
+def check_range(part: TableRange | None, bound_us: int, end_us: int, name: str, *, has_state: bool = True) -> None:
     """Refuse to read a range on a server that does not have all of its rows yet: it would count as complete.
 
     Args:
         part: that is to be read; None: a whole table.
         bound_us, end_us: upper bounds of the connection and of the run.
         name: of the table.
+        has_state: whether the server has what the run has found, as far as it tells.
 
     Raises:
-        UnavailableError: the range ends after the bound of the connection.
+        UnavailableError: the range ends after what the server has for certain.
     """
-    last = None if part is None or part.upto is None else part.upto.timestamp_us
-    if last is None or bound_us >= end_us or last < bound_us:
+    if part is None or part.upto is None or part.by.startswith(BULK_PREFIX):  # A later run copies all rows again.
+        return
+    last = part.upto.timestamp_us
+    is_late = last is not None and bound_us < end_us and last >= bound_us
+    if has_state and not is_late:
         return
     raise UnavailableError(
-        f"A range of {name} cannot be read from the server that was reached, a replica: it does not yet have all"
-        " transactions that the run has found on another one.",
+        f"A range of {name} cannot be read from the server that was reached: it may not yet have all rows that the run"
+        " has found on another one.",
         code="database.behind",
         suggestion="Name one server in connection.url. Nothing is lost; the next run continues.",
         config_path="connection.url",

@@ -57,6 +57,12 @@ def note_columns(reading: Reading, mapping: TableMapping, source: Source) -> Non
             f" keeps about 15 digits of a number: {names_of(mapping.inexact)}. Set numeric.mapping=none, or"
             " precision_only, to keep all."
         )
+    moneys = [f.column for f in mapping.fields if f.column.type_name == "money"] if reading.name == "postgresql" else []
+    if moneys:
+        reading.note(
+            f"Columns of {source.name} with the type money become FLOAT64, as in Kafka Connect, which keeps about 15"
+            f" digits of an amount: {names_of(moneys)}. Select them as numeric(21,2) in a query to keep all."
+        )
     bits = [f.column for f in mapping.fields if f.column.kind in _BITS and f.column.precision == _BITS_OF_INT8]
     if bits:
         reading.note(

@@ -25,6 +25,7 @@ from airflow_connect.connectors.jdbc.source.values.out_of_range import (
     Fitting,
     OutOfRangeError,
     UnfitError,
+    double_of,
     guarded,
 )
 from airflow_connect.connectors.jdbc.source.values.sqlite_values import (
@@ -187,9 +188,8 @@ class TableMapping:
 
     def _misfit(self, field: FieldMapping, reason: str) -> DataError:
         return DataError(
-            f"A value in the column {field.column.name} ({field.column.type_name}) of {self._where} cannot be"
-            " written as"
-            f" {field.schema.name or field.schema.type.value}: {reason[:300]}.",
+            f"A value in the column {field.column.name} ({field.column.type_name}) of {self._where} cannot be written"
+            f" as {field.schema.name or field.schema.type.value}: {reason[:300]}.",
             code="database.value",
             suggestion="Correct the row, set values.out.of.range if the value is out of range, or select the column"
             " with another type in a query.",
@@ -320,7 +320,7 @@ class _Maker:
             digits = column.precision - min(scale, 0)
             mapping, fits = self._numeric_mapping, column.precision > 0 and digits <= _MOST_INTEGER_DIGITS
             if mapping == "best_fit_eager_double" and (scale > 0 or column.scale is None):
-                return schemas.FLOAT64, float
+                return schemas.FLOAT64, double_of
             if mapping == "precision_only" and scale == 0 and fits:
                 return _whole_number(digits)
             if mapping in ("best_fit", "best_fit_eager_double") and fits:

@@ -5,9 +5,12 @@ Source: MySQL Connector/J "Configuration properties" for zeroDateTimeBehavior.
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from airflow_connect.connectors.jdbc.source.settings.names import CLAMP, FAIL, NULL
@@ -85,6 +88,18 @@ class Fitting:
         if error.nearest is None:
             raise OutOfRangeError(f"{error}, and {setting} finds no nearest value that fits")
         return error.nearest, f"written as the nearest value that fits ({setting})"
+
+
+def double_of(value: Any) -> float:
+    """A number with any number of digits as a double.
+
+    Raises:
+        OutOfRangeError: it is finite and larger than any double, so that it would become infinite.
+    """
+    found = float(value)
+    if math.isinf(found) and isinstance(value, Decimal) and value.is_finite():
+        raise OutOfRangeError("it is larger than any double", math.copysign(sys.float_info.max, found))
+    return found
 
 
 def guarded(convert: Callable[[Any], Any], kind: Kind) -> Callable[[Any], Any]:

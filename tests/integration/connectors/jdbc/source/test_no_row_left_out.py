@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from airflow_connect.errors import ConfigError, ConnectError, DataError, OffsetError
@@ -155,6 +157,11 @@ def test_money_is_read_whatever_the_locale_of_the_server_is(postgresql_database:
         connection.exec_driver_sql(f"ALTER DATABASE \"{database}\" SET lc_monetary = '{(locales or ['C'])[0]}'")
     run = copies(postgresql_database, "bulk", columnar).run()
     assert [record.value["price"] for record in run.records] == [12.0, -1234567.89, None]
+    (note,) = run.notes
+    assert "orders with the type money become FLOAT64" in note and ": price (money). Select them as numeric" in note
+    query = "SELECT id, price::numeric(21,2) AS price FROM orders"
+    run = copies(postgresql_database, "bulk", columnar, query=query, topic_prefix="q").run()
+    assert run.records[1].value["price"] == Decimal("-1234567.89") and run.notes == []
 
 
 def test_table_with_system_versions_is_copied(mariadb_database: Database) -> None:

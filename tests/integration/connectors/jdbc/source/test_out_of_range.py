@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -37,6 +38,8 @@ POSTGRESQL: dict[str, list[tuple[str, Any]]] = {
     "timetz": [("24:00+02", 86_399_999), ("23:00+00", 82_800_000)],
     "numeric": [("NaN", None), ("Infinity", None), ("-Infinity", None), ("12", Decimal(12))],
 }  # fmt: skip
+HUGE = "1" + "0" * 400
+"""A number of PostgreSQL that a double would hold as infinity."""
 ZERO: dict[str, list[tuple[str, Any]]] = {
     "date": [("0000-00-00", FIRST_DAY), ("2020-01-01", 18_262)],
     "datetime(6)": [("0000-00-00", FIRST_MS), ("2020-01-01", 1_577_836_800_000)],
@@ -195,3 +198,25 @@ def test_a_connection_that_reads_many_tables_reads_the_last_as_the_first(postgre
         last = connection.exec_driver_sql(query).one()
     assert isinstance(first[0], Beyond)
     assert (last[0].text, last[1]) == (first[0].text, date(2020, 1, 1))
+
+
+@BOTH_PATHS
+def test_number_that_is_larger_than_any_double_does_not_become_infinity(
+    postgresql_database: Database, columnar: bool
+) -> None:
+    postgresql_database.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v numeric)",
+        f"INSERT INTO t VALUES (1, 1.5), (2, {HUGE}), (3, -{HUGE}), (4, 'Infinity')",
+    )
+    config = {"connection.url": postgresql_database.jdbc_url, "mode": "bulk"}
+    config["numeric.mapping"] = "best_fit_eager_double"
+    with pytest.raises(DataError, match="it is larger than any double") as caught:
+        Copies(config, columnar=columnar).run()
+    assert caught.value.code == "database.value"
+    found = {}
+    for action in ("null", "clamp"):
+        run = Copies({**config, "values.out.of.range": action}, columnar=columnar).run()
+        found[action] = [row["v"] for row in run.values]
+        assert list(run.numbers.values()) == [2]
+    largest = 1.7976931348623157e308
+    assert found == {"null": [1.5, None, None, math.inf], "clamp": [1.5, largest, -largest, math.inf]}

@@ -83,7 +83,8 @@ class SwitchingCopies(Copies):
     def run(self, **more: Any) -> Run:
         self._reached = None
         with balancer(self._port) as port:
-            self.config["connection.url"] = f"jdbc:postgresql://127.0.0.1:{port}/postgres?user=postgres"
+            own = str(make_url(self._of_driver.url).port)
+            self.config["connection.url"] = self._of_driver.jdbc_url.replace(f":{own}", f":{port}")
             return super().run(**more)
 
     def _port(self) -> int:
@@ -161,3 +162,55 @@ def test_read_only_server_of_mariadb_may_be_a_replica() -> None:
         told = "The database is set to read only, so it may be a replica."
         assert first.ids() == [1] and not any(note.startswith(told) for note in first.notes)
         assert any(note.startswith(told) for note in runs.run().notes)
+
+
+def filled(database: Database, count: int, *, behind: int = 0) -> None:
+    """A table with numbers and times; `behind`: rows of the middle that are still to come."""
+    rows = [n for n in range(1, count + 1) if not 200 < n <= 200 + behind]
+    with database.connected() as connection:
+        connection.exec_driver_sql("CREATE TABLE a (id int PRIMARY KEY, changed timestamp NOT NULL, INDEX (changed))")
+        times = ", ".join(f"({n}, TIMESTAMP '2026-01-01 00:00:00' + INTERVAL {n} SECOND)" for n in rows)
+        connection.exec_driver_sql(f"INSERT INTO a VALUES {times}")
+    database.rows("ANALYZE TABLE a")
+
+
+@pytest.mark.parametrize("mode", ["incrementing", *MODES])
+def test_range_of_a_first_load_is_not_read_from_another_server_of_mariadb(mode: str) -> None:
+    """It counted as complete, and rows that this server did not have yet were never copied."""
+    with MariaDbServer.start(None) as one, MariaDbServer.start(None) as two:
+        servers = [Database("mysql", each.url, each.jdbc_url_of(INITIAL_DATABASE)) for each in (one, two)]
+        filled(servers[0], 1000)
+        filled(servers[1], 1000, behind=100)
+        runs = SwitchingCopies(servers[0], [servers[1]], mode, columnar=False)
+        runs.config |= {"table.split.min.rows": "100", "incrementing.column.name": "id"}
+        with pytest.raises(UnavailableError, match=r"A range of the table test\.a cannot be read") as caught:
+            runs.run(tasks=4)
+        assert caught.value.code == "database.behind"
+        runs = SwitchingCopies(servers[0], [servers[0]], mode, columnar=False)
+        runs.config |= {"table.split.min.rows": "100", "incrementing.column.name": "id"}
+        run = runs.run(tasks=4)
+        assert sorted(run.ids()) == list(range(1, 1001)) and not any("several servers" in note for note in run.notes)
+        if mode == "incrementing":  # Later rows are read as far as a server has them.
+            return
+        servers[0].execute("INSERT INTO a VALUES (1001, TIMESTAMP '2026-01-02 00:00:00')")
+        other = SwitchingCopies(servers[0], [servers[1]], mode, columnar=False)
+        other.config |= {"incrementing.column.name": "id"}
+        other.stored = runs.stored
+        assert any("a task has reached another one than the run began on" in note for note in other.run().notes)
+
+
+def test_range_that_a_replica_of_postgresql_has_not_replayed_is_not_read(primary: Database, replica: Database) -> None:
+    """The log of transactions tells it, also where rows have no times."""
+    dialect = postgresql.PostgreSqlDialect()
+    with primary.connected() as connection:
+        state = dialect.state(connection)
+        assert dialect.has_state(connection, state) and dialect.has_state(connection, "FFFF/0")
+    with replica.connected() as connection:
+        own = dialect.state(connection)
+        assert dialect.has_state(connection, own) and not dialect.has_state(connection, "FFFF/0")
+    assert state != own
+    part = TableRange("a", "incrementing:id", None, Position(5))
+    check_range(part, 60, 60, "a")
+    check_range(TableRange("a", "bulk:id", None, Position(5)), 60, 60, "a", has_state=False)
+    with pytest.raises(UnavailableError, match="it may not yet have all rows"):
+        check_range(part, 60, 60, "a", has_state=False)

@@ -1,0 +1,84 @@
+"""Answers that blame another record, and nodes that do not belong together: nothing is lost or rejected by them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from airflow_connect.errors import SearchError, UnavailableError
+from tests.support.copies.jdbc_sink_tasks import record
+from tests.support.copies.search_sink import SearchTask, documents
+from tests.support.servers.search_proxy import CUT_BEFORE, search_proxy
+
+pytestmark = pytest.mark.integration
+
+
+def rows(topic, count=600):
+    return [record(n, {"n": n}, key=f"k{n % 100}", topic=topic) for n in range(count)]
+
+
+def last_of_each(count=600):
+    return {f"k{n % 100}": {"n": n} for n in range(count)}
+
+
+def reversed_items(answer):
+    """As a proxy gives them that puts the answers of several servers together."""
+    found = json.loads(answer)
+    return json.dumps({**found, "items": found["items"][::-1]}).encode()
+
+
+def test_answer_with_items_in_another_order_blames_no_other_record(opensearch, unique_name):
+    """The first record became the dead letter, and the fourth, which the server has refused, counted as written."""
+    mapping = {"mappings": {"properties": {"n": {"type": "long"}}}}
+    assert opensearch.request("PUT", f"/{unique_name}", mapping)[0] == 200
+    records = [record(n, {"n": "no number" if n == 3 else str(n)}, key=f"k{n}", topic=unique_name) for n in range(4)]
+    with search_proxy(opensearch.ports[0]) as proxy:
+        proxy.rewrite_answer = reversed_items
+        task = SearchTask(proxy.url, unique_name, errors_tolerance="all", retry_backoff_ms="10")
+        errant = task.write(records)
+        assert proxy.bulk_sizes[:3] == [4, 4, 2]
+    assert [offset for offset, _ in errant] == [3]
+    assert documents(opensearch, unique_name) == {f"k{n}": {"n": str(n)} for n in range(3)}
+
+
+def test_answers_that_keep_another_order_end_the_task(opensearch, unique_name):
+    SearchTask(opensearch.url, unique_name).write([record(1, {"n": 1}, key="k1", topic=unique_name)])
+    with search_proxy(opensearch.ports[0]) as proxy:
+        proxy.rewrite_answer = reversed_items
+        with pytest.raises(UnavailableError, match="with their ids in another order") as caught:
+            SearchTask(proxy.url, unique_name, max_retries="0").write(rows(unique_name, 4))
+    assert caught.value.code == "search.retries"
+
+
+def test_nodes_of_two_clusters_are_refused(opensearch, unique_name):
+    """Each cluster got every second request, and all records counted as written."""
+    other = {"name": "other", "cluster_uuid": "another-cluster"}
+    with search_proxy(opensearch.ports[0]) as one, search_proxy(opensearch.ports[0]) as two:
+        SearchTask(f"{one.url},{two.url}", unique_name).write(rows(unique_name))
+        two.early_faults = [(200, json.dumps(other).encode())]
+        with pytest.raises(SearchError, match="are of 2 clusters") as caught:
+            SearchTask(f"{one.url},{two.url}", unique_name).write(rows(unique_name))
+    assert (
+        caught.value.code == "search.clusters" and one.url in caught.value.message and two.url in caught.value.message
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_named"),
+    [((403, b'{"error":{"type":"security_exception"},"status":403}'), True), (CUT_BEFORE, False), ((200, b"?"), False)],
+)
+def test_node_that_does_not_tell_its_cluster_is_named_or_not_used(opensearch, unique_name, answer, is_named):
+    with search_proxy(opensearch.ports[0]) as one, search_proxy(opensearch.ports[0]) as two:
+        two.early_faults = [answer]
+        runner = SearchTask(f"{one.url},{two.url}", unique_name).open()
+        for row in rows(unique_name):
+            runner.put(row)
+        runner.complete()
+        runner.close()
+        assert two.early_faults == []
+    notes = [
+        note for note in runner.notes.sentences if "whether all nodes of connection.url are of one cluster" in note
+    ]
+    assert len(notes) == is_named and all(two.url in note and one.url not in note for note in notes)
+    assert documents(opensearch, unique_name) == last_of_each()
