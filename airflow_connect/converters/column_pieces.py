@@ -7,6 +7,7 @@ selects, row by row, are the concatenation of the parts. Arrow joins these piece
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,39 @@ class Pieces:
         taken: Any = data[used]
         buffers = [None, pa.py_buffer(bounds), pa.py_buffer(taken)]
         self._columns.append(pa.Array.from_buffers(pa.binary(), self.count, buffers))
+
+
+def writer_of_values(write: Callable[[Any, Pieces, Present], None], prefix: bytes) -> Callable[[Any], Any]:
+    """A function that makes a column of values to binary[n]; None if it has a null, or one is not vectorizable.
+
+    Args:
+        write: writes a column without nulls, or raises NotPlainError.
+        prefix: before each value.
+    """
+
+    def write_all(values: Any) -> Any:
+        if not len(values) or values.null_count:
+            return None
+        pieces = Pieces(len(values))
+        pieces.constant(prefix)
+        try:
+            write(values, pieces, None)
+            return pieces.joined()
+        except (NotPlainError, pa.ArrowCapacityError):
+            return None
+
+    return write_all
+
+
+def with_texts_merged(parts: Sequence[Any]) -> list[Any]:
+    """Parts of which each is a column, or a text that is the same in all rows: neighbouring texts become one."""
+    merged: list[Any] = []
+    for part in parts:
+        if merged and isinstance(part, str) and isinstance(merged[-1], str):
+            merged[-1] += part
+        else:
+            merged.append(part)
+    return merged
 
 
 def varint_bytes(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:

@@ -18,7 +18,7 @@ from airflow_connect.converters.avro.mapping import decimal_digits
 from airflow_connect.converters.avro.named_types import AvroNode, NamedTypes
 from airflow_connect.converters.avro.names import FIXED_SIZE_PARAMETER, is_union
 from airflow_connect.converters.avro.parsing import AvroType, is_null, optional_member
-from airflow_connect.converters.column_pieces import Pieces, Present
+from airflow_connect.converters.column_pieces import Pieces, Present, writer_of_values
 from airflow_connect.converters.decimal_columns import LONGEST_DECIMAL_BYTES, has_longer, is_shortest
 from airflow_connect.converters.scan import NotPlainError
 from airflow_connect.converters.time_of_day import LAST_MS, is_beyond
@@ -58,18 +58,7 @@ def column_writer(
     except NotPlainError:
         return None
 
-    def write_all(values: Any) -> Any:
-        if not len(values) or values.null_count:
-            return None
-        pieces = Pieces(len(values))
-        pieces.constant(prefix)
-        try:
-            write(values, pieces, None)
-            return pieces.joined()
-        except (NotPlainError, pa.ArrowCapacityError):
-            return None
-
-    return write_all
+    return writer_of_values(write, prefix)
 
 
 def _longs(pieces: Pieces, numbers: NDArray[np.int64], present: Present) -> None:

@@ -17,7 +17,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from numpy.typing import NDArray
 
 from airflow_connect.api.schema import Schema, Type
-from airflow_connect.converters.column_pieces import Pieces, Present
+from airflow_connect.converters.column_pieces import Pieces, Present, writer_of_values
 from airflow_connect.converters.map_columns import entries_of, has_key_twice
 from airflow_connect.converters.protobuf import names
 from airflow_connect.converters.protobuf.column_payloads import LOGICAL_PAYLOADS, PAYLOADS, VARINT, Payload, numbers_of
@@ -59,18 +59,7 @@ def column_writer(message: Any, schema: Schema, prefix: bytes, options: Protobuf
     except NotPlainError:
         return None
 
-    def write_all(values: Any) -> Any:
-        if not len(values) or values.null_count:
-            return None
-        pieces = Pieces(len(values))
-        pieces.constant(prefix)
-        try:
-            write(values, pieces, None)
-            return pieces.joined()
-        except (NotPlainError, pa.ArrowCapacityError):
-            return None
-
-    return write_all
+    return writer_of_values(write, prefix)
 
 
 class _Writers:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_connect.api.schema import DECIMAL, DECIMAL_SCALE, TIME, Schema, Type
+from airflow_connect.converters.column_pieces import with_texts_merged
 from airflow_connect.converters.java_text import MS_PER_DAY
 from airflow_connect.converters.json.text import string_text
 from airflow_connect.converters.json.writer import WriterOptions, value_writer
@@ -121,12 +122,7 @@ class JsonColumnWriter:
 
 def _joined(parts: Sequence[Any], count: int) -> Any:
     """The joined parts, string[count]; null if one of them is null."""
-    merged: list[Any] = []
-    for part in parts:
-        if merged and isinstance(part, str) and isinstance(merged[-1], str):
-            merged[-1] += part
-        else:
-            merged.append(part)
+    merged = with_texts_merged(parts)
     if all(isinstance(part, str) for part in merged):
         return pa.array(["".join(merged)] * count, pa.string())
     return merged[0] if len(merged) == 1 else pc.binary_join_element_wise(*merged, "")

@@ -73,7 +73,7 @@ def of_dates(days: Any, beyond: Any, literals: Sequence[str], array: Any) -> Par
 def of_times(micros: Any, beyond: Any, literals: Sequence[str], array: Any) -> Parts:
     """Times of a day without a zone, in microseconds since midnight; other arguments: see `of_dates`."""
     hours_and_minutes, *rest = _of_micros(micros)
-    # A time begins with its hour, and a date and time goes on with it.
+    # Without the comma before the hour, which follows the date in a timestamp.
     parts = ["datetime.time(", pc.utf8_slice_codeunits(hours_and_minutes, 2), *rest, ")"]
     return _replaced(parts, array, beyond, literals)
 

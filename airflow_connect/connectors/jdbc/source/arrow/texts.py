@@ -13,6 +13,7 @@ from airflow_connect.connectors.jdbc.source.arrow import literals
 from airflow_connect.connectors.jdbc.source.arrow.text_columns import text_column
 from airflow_connect.connectors.jdbc.source.values.columns import Column
 from airflow_connect.connectors.jdbc.source.values.row_text import DIGEST_BYTES, row_text
+from airflow_connect.converters.column_pieces import with_texts_merged
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -78,7 +79,7 @@ class TextMaker:
             parts += [", "] if number else []
             parts += made.parts(_taken(batch, place), _taken(batch, extra))
         parts.append(",)" if len(self._columns) == 1 else ")")
-        found = literals.joined(_merged(parts))
+        found = literals.joined(with_texts_merged(parts))
         _, ends, data = found.buffers()
         return RowTexts(data or b"", np.frombuffer(ends, np.int32)[: len(found) + 1].astype(np.int64))
 
@@ -99,14 +100,3 @@ class TextMaker:
 
 def _taken(batch: pa.RecordBatch, place: int) -> Any:
     return None if place < 0 else batch.column(place)
-
-
-def _merged(parts: Sequence[Any]) -> list[Any]:
-    """With neighbouring texts of all rows as one."""
-    merged: list[Any] = []
-    for part in parts:
-        if merged and isinstance(part, str) and isinstance(merged[-1], str):
-            merged[-1] += part
-        else:
-            merged.append(part)
-    return merged
