@@ -12,13 +12,15 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import UserDict
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, get_parsing_context
 
 from airflow_connect.airflow.lineage.default_assets import default_assets
 from airflow_connect.airflow.run_params import run_params
@@ -114,11 +116,14 @@ def connector_dags(
     worker: Mapping[str, Any] | str | Path | None = None,
     settings: DagSettings | None = None,
     **arguments: Any,
-) -> dict[str, DAG]:
+) -> MutableMapping[str, DAG]:
     """Create a DAG for each connector file in a folder, by dag id. Call it at the top level of a DAG file.
 
     A file that cannot be used becomes an import error of its own in Airflow, under its path. The other files keep their
     DAGs.
+
+    Each task of Airflow reads the DAG file again. There, only the task's own DAG is created at once, and any other one
+    when the result is asked for it.
 
     Args:
         folder: with `*.json` and `*.properties`; subfolders are not searched.
@@ -134,7 +139,8 @@ def connector_dags(
     if not root.is_dir():
         raise ConfigError(f"There is no folder {root}.", suggestion="Give the folder of the connector files.")
     brokers = read_worker_file(worker) if isinstance(worker, (str, Path)) else dict(worker or {})
-    dags: dict[str, DAG] = {}
+    asked = get_parsing_context()
+    dags = _Dags()
     for path in _connector_files(root):
         try:
             config = _read(path)
@@ -146,13 +152,29 @@ def connector_dags(
                     suggestion="Give connectors different names, or set dag_id beside one of them.",
                     config_path="name",
                 )
-            inlets, outlets = default_assets(config, brokers)
-            task = {"worker": worker, "inlets": inlets, "outlets": outlets, **arguments}
-            dags[dag_id] = _dag(dag_id, path, config, chosen, task)
+            create = partial(_dag, dag_id, path, config, chosen, brokers, {"worker": worker, **arguments})
+            # Without a task it may be a command of Airflow that writes what it found into its database: that needs all.
+            if asked.task_id is not None and asked.dag_id != dag_id:
+                dags.add_later(dag_id, create)
+            else:
+                dags[dag_id] = create()
         except Exception as error:  # noqa: BLE001 (whatever is wrong with one file, the others keep their DAGs)
             with BrokenConnectorFile(path, error):  # Airflow registers it.
                 pass
     return dags
+
+
+class _Dags(UserDict[str, DAG]):
+    """DAGs by dag id, some of which are created when they are first asked for."""
+
+    def add_later(self, dag_id: str, create: Callable[[], DAG]) -> None:
+        self.data[dag_id] = create  # type: ignore[assignment]
+
+    def __getitem__(self, dag_id: str) -> DAG:
+        found: Any = self.data[dag_id]
+        if not isinstance(found, DAG):
+            found = self.data[dag_id] = found()
+        return found  # type: ignore[no-any-return]
 
 
 def _connector_files(root: Path) -> Iterator[Path]:
@@ -168,7 +190,15 @@ def _read(path: Path) -> dict[str, Any]:
     return config
 
 
-def _dag(dag_id: str, path: Path, config: Mapping[str, Any], chosen: DagSettings, arguments: Mapping[str, Any]) -> DAG:
+def _dag(
+    dag_id: str,
+    path: Path,
+    config: Mapping[str, Any],
+    chosen: DagSettings,
+    brokers: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+) -> DAG:
+    inlets, outlets = default_assets(config, brokers)
     kind = str(config["connector.class"]).rpartition(".")[2]
     what = config.get("topics") or config.get("topics.regex") or config.get("topic") or ""
     start = datetime.fromisoformat(chosen.start_date) if chosen.start_date else datetime(2026, 1, 1, tzinfo=UTC)
@@ -193,6 +223,8 @@ def _dag(dag_id: str, path: Path, config: Mapping[str, Any], chosen: DagSettings
         "priority_weight": chosen.priority_weight,
         **({"pool": chosen.pool} if chosen.pool else {}),
         "add_assets": False,  # They were found above, without reading the file again.
+        "inlets": inlets,
+        "outlets": outlets,
         **arguments,
     }
     ConnectorOperator(task_id=COPY, dag=dag, config_file=path, **given)

@@ -14,7 +14,7 @@ import pytest
 import structlog
 
 from airflow_connect.get_provider_info import get_provider_info
-from airflow_connect.operators.dag_factory import DagSettings
+from airflow_connect.operators.dag_factory import DagSettings, connector_dags
 from tests.airflow.conftest import DAGS, LoadDag
 
 pytestmark = pytest.mark.usefixtures("scripted_driver")
@@ -156,6 +156,49 @@ def test_each_file_of_a_folder_becomes_a_dag_with_the_schedule_beside_it(folder:
     assert (task.pool, task.retries, task.execution_timeout.total_seconds()) == ("kafka", 1, 900)
     assert [asset.uri for asset in task.outlets] == ["s3://b/topics/t"]
     assert orders.test(logical_date=None).state == "success"
+
+
+def test_task_creates_only_its_own_dag_of_a_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("orders", "users", "clicks"):
+        (folder / f"{name}.json").write_text(json.dumps({"name": name, **SINK}))
+    (folder / "users.dag.json").write_text('{"schedule": "every now and then"}')
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "orders")  # What Airflow sets for a task while it parses.
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_TASK_ID", "copy")
+
+    bag = parse(folder)
+
+    assert bag.import_errors == {}
+    assert list(bag.dags) == ["orders"]
+    assert bag.dags["orders"].has_task("copy")
+
+
+def test_dag_file_may_use_every_dag_of_a_folder_in_a_task(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("orders", "users"):
+        (folder / f"{name}.json").write_text(json.dumps({"name": name, **SINK}))
+    (DAGS / f"{folder.name}.py").touch()  # The fixture removes it.
+    of_dag_processor = connector_dags(folder, worker=WORKER)
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "orders")
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_TASK_ID", "copy")
+    of_task = connector_dags(folder, worker=WORKER)
+
+    assert "users" in of_task
+    assert "clicks" not in of_task
+    assert of_task.get("clicks") is None
+    assert of_task["users"] is of_task["users"]
+    assert {**of_task}.keys() == {**of_dag_processor}.keys() == {"orders", "users"}
+    for name, dag in of_task.items():
+        assert (dag.dag_id, dag.schedule) == (name, of_dag_processor[name].schedule)
+        assert dag.get_task("copy").outlets == of_dag_processor[name].get_task("copy").outlets
+
+
+def test_command_that_names_a_dag_but_no_task_finds_all_dags(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow may write what it found into its database: what is missing there would count as deleted."""
+    for name in ("orders", "users"):
+        (folder / f"{name}.json").write_text(json.dumps({"name": name, **SINK}))
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "orders")
+    monkeypatch.delenv("_AIRFLOW_PARSING_CONTEXT_TASK_ID", raising=False)
+
+    assert sorted(parse(folder).dags) == ["orders", "users"]
 
 
 def test_file_that_cannot_be_used_is_an_import_error_of_its_own(folder: Path) -> None:
