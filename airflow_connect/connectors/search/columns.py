@@ -87,7 +87,7 @@ def _key_heads(key: ValueColumns | None, before: str, after: str) -> Any | None:
         sizes: Any = pc.min_max(pc.binary_length(values))
         if not len(values) or sizes["min"].as_py() == 0 or sizes["max"].as_py() > LONGEST_ID_BYTES:
             return None
-        if pc.max(pc.binary_length(values)).as_py() != pc.max(pc.utf8_length(values)).as_py():
+        if pc.sum(pc.binary_length(values)).as_py() != pc.sum(pc.utf8_length(values)).as_py():
             return None  # The record form writes other letters as they are, this one some of them as escapes.
         quote = ""
     write = column_writer(Schema(key.schema.type), OPTIONS, before + quote, quote + after)

@@ -4,7 +4,7 @@ Every message has its own position in the data. The fields are looked for in the
 order in which serializers write them: all messages that continue with the tag of a field are read at once. Messages
 with another order take more rounds. Whatever is unusual makes the whole batch None, and the reference path (`reading`)
 reads it: unknown fields, a field twice, two members of a oneof, numbers of an enum without a symbol, text that is not
-UTF-8, anything truncated.
+UTF-8, a required field that is missing, anything truncated.
 Source: Protocol Buffers, "Encoding".
 """
 
@@ -238,7 +238,13 @@ def _reader_of(slots: Sequence[_Slot]) -> Callable[[Scan], dict[str, Any]]:
 def _single_slot(field: Any, value: FieldReader, default: Callable[[], Any] | None) -> _Slot:
     empty, read = value.read(_scan_of()), value.read
     form = _Form(_tag(field, value.wire_type), lambda part: Values(read(part)))
-    return _Slot(field.name, field.number, [form], lambda pieces, count: merged(pieces, count, empty, default))
+    absent = _refused if field.is_required else default
+    return _Slot(field.name, field.number, [form], lambda pieces, count: merged(pieces, count, empty, absent))
+
+
+def _refused() -> Any:
+    """In the place of a default: a message without a field that is required is an error."""
+    raise NotPlainError
 
 
 def _read_part(scan: Scan, rows: Any, form: _Form) -> Values:

@@ -139,3 +139,16 @@ def indexes_of(message: Any) -> list[int]:
         indexes.insert(0, names.index(message.name))
         message = outer
     return indexes
+
+
+def may_lack_fields(message: Any) -> bool:
+    """Whether a message of this type (a Descriptor) can be without a field that proto2 requires, at any level."""
+    seen, waiting = {message.full_name}, [message]
+    while waiting:
+        found = waiting.pop()
+        if found.is_extendable or any(field.is_required for field in found.fields):
+            return True
+        inner = [field.message_type for field in found.fields if field.message_type is not None]
+        waiting += [one for one in inner if one.full_name not in seen]
+        seen |= {one.full_name for one in inner}
+    return False

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Records = Callable[[int, int], "list[KafkaRecord]"]
 ReadHeaders = Callable[[int, int], "pa.ListArray[Any] | None"]
+HeaderBytes = Callable[[int, int], Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +35,8 @@ class ColumnBatch:
             of the same messages, for batches that are not vectorizable.
         read_headers: `(start, stop)` to the headers of the records `[start, stop)`, as `headers`; None: those of
             `read_records`.
+        read_header_bytes: `(start, stop)` to the bytes of the headers of the records `[start, stop)`, as
+            `header_bytes`; None: those of `read_records`.
     """
 
     topic: str
@@ -45,6 +48,7 @@ class ColumnBatch:
     values: pa.BinaryArray
     read_records: Records
     read_headers: ReadHeaders | None = None
+    read_header_bytes: HeaderBytes | None = None
 
     def __len__(self) -> int:
         """Number of records."""
@@ -81,7 +85,21 @@ class ColumnBatch:
             self.values.slice(start, stop - start),
             lambda first, end: read(start + first, start + end),
             lambda first, end: self._headers(start + first, start + end),
+            lambda first, end: self._header_bytes(start + first, start + end),
         )
+
+    def header_bytes(self) -> Any:
+        """binary[n]: bytes that contain the values of all headers of a record, encoded in any way; null: it has none.
+
+        To see what no header can have takes a tenth of the time of `headers`.
+        """
+        return self._header_bytes(0, len(self))
+
+    def _header_bytes(self, start: int, stop: int) -> Any:
+        if self.read_header_bytes is not None:
+            return self.read_header_bytes(start, stop)
+        records = self.read_records(start, stop)
+        return pa.array([b"".join(value or b"" for _, value in record.headers) for record in records], pa.binary())
 
     def _headers(self, start: int, stop: int) -> pa.ListArray[Any] | None:
         if self.read_headers is not None:
@@ -113,6 +131,9 @@ def join_batches(batches: Sequence[ColumnBatch]) -> ColumnBatch:
         joined: pa.ListArray[Any] = _concat([no_headers(n) if one is None else one for one, n in found])
         return joined
 
+    def read_header_bytes(start: int, stop: int) -> Any:
+        return _concat([b.slice(low, high).header_bytes() for b, low, high in parts(start, stop)])
+
     return ColumnBatch(
         first.topic,
         first.partition,
@@ -123,6 +144,7 @@ def join_batches(batches: Sequence[ColumnBatch]) -> ColumnBatch:
         _concat([batch.values for batch in batches]),
         read,
         read_headers,
+        read_header_bytes,
     )
 
 

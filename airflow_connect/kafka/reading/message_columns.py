@@ -54,4 +54,9 @@ def _batch(
         keys,
         column,
         lambda start, stop: [record_of(tp, message) for message in run[start:stop]],
+        read_header_bytes=lambda start, stop: pa.array(map(_header_bytes, run[start:stop]), pa.binary()),
     )
+
+
+def _header_bytes(message: Message[Any, Any]) -> bytes:
+    return b"".join(value or b"" for _, value in message.headers() or ())

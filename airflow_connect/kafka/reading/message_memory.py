@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from airflow_connect.api.offsets import TopicPartition
@@ -32,8 +33,6 @@ from airflow_connect.kafka.reading.message_headers import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from airflow_connect.kafka.clients.librdkafka import Librdkafka
 
 LARGEST_BYTES = 256 << 20
@@ -110,7 +109,7 @@ class Messages:
             def read(first: int, end: int) -> list[KafkaRecord]:
                 return _records(tp, kind, columns, first, end)
 
-            yield ColumnBatch(tp.topic, tp.partition, kind, *columns, read, lambda first, end: None)
+            yield ColumnBatch(tp.topic, tp.partition, kind, *columns, read, lambda first, end: None, _no_header_bytes)
             return
         yield ColumnBatch(
             tp.topic,
@@ -122,6 +121,7 @@ class Messages:
             values,
             lambda first, end: [self._record(tp, n) for n in range(start + first, start + end)],
             lambda first, end: self._headers(start + first, start + end),
+            lambda first, end: self._header_bytes(start + first, start + end),
         )
 
     def _have_no_headers(self, start: int, stop: int) -> bool:
@@ -157,11 +157,32 @@ class Messages:
             headers = parse_headers(data, sizes)
         except BrokenHeadersError:
             return self._asked_headers(start, stop)
+        if self._are_told(headers, start, stop):
+            return headers
+        return self._asked_headers(start, stop)
+
+    def _are_told(self, headers: pa.ListArray[Any] | None, start: int, stop: int) -> bool:
+        """Whether the library tells the same headers of the first and of the last record."""
         for number in {0, stop - start - 1}:
             found = () if headers is None else headers_of(headers, number)
             if as_client_tells(found) != self._library.headers(int(self._pointers[start + number])):
-                return self._asked_headers(start, stop)
-        return headers
+                return False
+        return True
+
+    def _header_bytes(self, start: int, stop: int) -> Any:
+        """See `ColumnBatch.header_bytes`: the headers as they are in the log, if they are where they should be."""
+        data, sizes = (column[start:stop] for column in self._raw_headers)
+        if self._library.has_known_headers and all(self._is_in_place(n) for n in {start, stop - 1}):
+            return copied_values(data, sizes)
+        headers = map(self._library.headers, self._pointers[start:stop].tolist())
+        return pa.array([b"".join(value or b"" for _, value in found) for found in headers], pa.binary())
+
+    def _is_in_place(self, index: int) -> bool:
+        data, sizes = (column[index : index + 1] for column in self._raw_headers)
+        try:
+            return self._are_told(parse_headers(data, sizes), index, index + 1)
+        except BrokenHeadersError:
+            return False
 
     def _asked_headers(self, start: int, stop: int) -> pa.ListArray[Any] | None:
         """The same by the public functions, for each record."""
@@ -184,6 +205,11 @@ class Messages:
     def _bytes(self, address: int, length: int, index: int) -> bytes | None:
         found = int(self._fields[address][index])
         return ctypes.string_at(found, int(self._fields[length][index])) if found else None
+
+
+def _no_header_bytes(start: int, stop: int) -> Any:
+    """See `ColumnBatch.header_bytes`: of records without headers."""
+    return pa.nulls(stop - start, pa.binary())
 
 
 def _records(

@@ -245,7 +245,8 @@ def _payload_reader(
     message: Any, schema_id: int, schema: Schema, read: ValueReader, start: int, *, is_strict: bool
 ) -> MessageReader:
     """A reader of messages of one type; `start` is where their data begins."""
-    parse = message_factory.GetMessageClass(message).FromString
+    kind = message_factory.GetMessageClass(message)
+    parse, has_required = kind.FromString, files.may_lack_fields(message)
     name = message.full_name
 
     def read_payload(data: bytes) -> SchemaAndValue:
@@ -257,6 +258,14 @@ def _payload_reader(
                 code="data.truncated",
                 suggestion="It was truncated, or written with a schema other than the one it names.",
             ) from error
+        # Java's parser refuses such a message, Python's does not.
+        if has_required and not kind.IsInitialized(found):
+            raise DataError(
+                f"The message is not a valid {name} of the Protobuf schema {schema_id}: it does not have the required "
+                f"fields {', '.join(kind.FindInitializationErrors(found))}.",
+                code="data.truncated",
+                suggestion="It was truncated, or written with a schema other than the one it names.",
+            )
         if is_strict:
             _refuse_unknown_fields(found, name, schema_id)
         return SchemaAndValue(schema, read(found))

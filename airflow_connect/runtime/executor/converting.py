@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from airflow_connect.config.resolved.loading import ResolvedConfig
     from airflow_connect.config.resolved.source import ResolvedSourceConfig
     from airflow_connect.connectors.java.chain import JavaChain
+    from airflow_connect.kafka.reading.column_batch import ColumnBatch
     from airflow_connect.runtime.executor.transforming import Stage
 
-_NEVER_FAIL = (ByteArrayConverter, StringConverter, SimpleHeaderConverter)
+_ACCEPT_ALL = (ByteArrayConverter, StringConverter)
+_KNOWN_CONVERTERS = (*_ACCEPT_ALL, SimpleHeaderConverter)
 
 
 class ConversionError(Exception):
@@ -120,13 +122,19 @@ class RecordConverter(OpenConverters):
         return self.chain.stages
 
     @property
-    def headers_never_fail(self) -> bool:
-        """Whether the conversion of headers cannot fail, so headers that are not stored need not be converted."""
-        return type(self.headers) in _NEVER_FAIL
+    def has_known_headers(self) -> bool:
+        """Whether `accepts_headers` knows the header converter, so headers that nobody needs are not converted."""
+        return type(self.headers) in _KNOWN_CONVERTERS
+
+    def accepts_headers(self, batch: ColumnBatch) -> bool:
+        """Whether every header can be converted, by a converter that is known."""
+        from airflow_connect.runtime.executor.sink.unstored_headers import headers_are_convertible
+
+        return headers_are_convertible(self.headers, batch)
 
     def accepts_keys(self, topic: str, keys: Any) -> bool:
         """Whether every key (binary[n]) can be converted."""
-        if type(self.key) in _NEVER_FAIL or keys.null_count == len(keys):
+        if type(self.key) in _ACCEPT_ALL or keys.null_count == len(keys):
             return True
         to_columns = getattr(self.key, "to_columns", None)
         try:

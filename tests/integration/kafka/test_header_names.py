@@ -83,10 +83,14 @@ def test_columns_have_the_bytes_and_their_records_the_text(
     batches = list(reader(kafka, topic).columns())
 
     headers = [one for batch in batches for one in text_of(batch.headers())]
+    encoded = [one or b"" for batch in batches for one in batch.header_bytes().to_pylist()]
     records = [list(record.headers) for batch in batches for record in batch.records()]
     ok = [(b"ok", b"1")]
     assert headers == [ok, *([[(raw(name), value) for name, value in RAW], ok] * 2)]
     assert records == [[("ok", b"1")], *([TEXT, [("ok", b"1")]] * 2)]
+    assert [all((value or b"") in found for _, value in one) for one, found in zip(records, encoded, strict=True)] == (
+        [True] * 5
+    )
 
 
 def test_client_that_cannot_read_a_name_fails_with_the_place_and_the_name(

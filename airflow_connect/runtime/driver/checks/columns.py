@@ -41,7 +41,7 @@ def _stage_without_columns(resolved: ResolvedConfig, sink: StartedSink) -> str:
         return of_sink
     converter = RecordConverter(resolved)
     try:
-        if not converter.headers_never_fail:
+        if not converter.has_known_headers:
             return f"the header converter ({type(converter.headers).__name__})"
         stage = stage_without_columns(converter.value, converter.steps, with_headers=sink.needs_headers())
         if stage or converter.steps:

@@ -343,8 +343,25 @@ def _joined(first: ValueColumns, second: ValueColumns, order: Any) -> ValueColum
     """Values concatenated and put in order; None if their schemas differ."""
     if first.schema != second.schema:
         return None
-    both: Any = pa.concat_arrays([first.values, second.values])
+    # Equal schemas may differ in what their columns say about nulls: a transformation makes structs anew.
+    kind = _all_nullable(first.values.type)
+    both: Any = pa.concat_arrays([_as_type(first.values, kind), _as_type(second.values, kind)])
     return ValueColumns(first.schema, both.take(order))
+
+
+def _all_nullable(kind: pa.DataType) -> pa.DataType:
+    """The type with fields, items and values that may all be null."""
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _all_nullable(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_all_nullable(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(_all_nullable(kind.key_type), _all_nullable(kind.item_type))
+    return kind
+
+
+def _as_type(values: Any, kind: pa.DataType) -> Any:
+    return values if values.type == kind else values.cast(kind)
 
 
 class Attempts:

@@ -103,7 +103,7 @@ class SinkLoop:
         if isinstance(self._converter, WholeRecordConverter):
             self._columns = WholeRecordPath()
             return True
-        if not self._converter.headers_never_fail:
+        if not self._converter.has_known_headers:
             return self._stays_slow(f"the header converter ({type(self._converter.headers).__name__})")
         from airflow_connect.runtime.executor.sink.column_path import column_path, stage_without_columns
         from airflow_connect.runtime.executor.sink.header_texts import HeaderTexts
@@ -200,6 +200,9 @@ class SinkLoop:
         try:
             if not self._converter.accepts_keys(batch.topic, batch.keys):
                 self.slow_path.because_of("the key converter")
+                return ()
+            if not self._sink.needs_headers and not self._converter.accepts_headers(batch):
+                self.slow_path.because_of("the header converter")
                 return ()
             converted = self._columns.convert(batch)
             if converted is None:

@@ -24,10 +24,10 @@ class WholeRecordConverter:
 
     Attributes:
         unread: counts nothing, because nothing is left out.
-        headers_never_fail: bytes are not converted.
+        has_known_headers: bytes are not converted.
     """
 
-    headers_never_fail = True
+    has_known_headers = True
 
     def __init__(self) -> None:
         """Needs no configuration."""
@@ -38,6 +38,10 @@ class WholeRecordConverter:
 
     def accepts_keys(self, topic: str, keys: Any) -> bool:
         """Bytes are never refused."""
+        return True
+
+    def accepts_headers(self, batch: ColumnBatch) -> bool:
+        """Nor are those of headers; `WholeRecordPath` looks at their names."""
         return True
 
     def convert(self, record: KafkaRecord) -> SinkRecord:

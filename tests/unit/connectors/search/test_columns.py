@@ -94,6 +94,12 @@ def test_usual_records_have_a_columnar_form():
         assert check(settings(key_ignore=ignores), [{"a": 1}] * 3, None, keys)
 
 
+def test_short_key_with_other_letters_is_seen_beside_a_longer_one_without():
+    values = [{"n": 1, "text": "x", "x": 0.5, "on": True, "raw": b"x"}] * 2
+    for keys in (["\U0001f600", "a longer one"], ["é", "plain"], ["plain", "\u2028"]):
+        assert not check(settings(key_ignore="false"), values, SCHEMA, keys)
+
+
 def test_any_number_of_documents_of_a_data_stream_has_a_columnar_form():
     value = {"n": 1, "text": "ü", "x": 0.5, "on": True, "raw": b"x"}
     for count in (*range(1, 9), 64, 1024):

@@ -298,8 +298,9 @@ def test_defaults_of_proto2_are_read() -> None:
     optional double f = 6 [default = inf];"""
     message = message_type(body, syntax="proto2")
     for optional_for_proto2 in (False, True):
-        assert check(message, [b"", b"\x08\x01", b"\x18\x02\x20\x00"], optional_for_proto2=optional_for_proto2)
-    (first, *_) = columns(message, [b""], optional_for_proto2=False) or [{}]
+        messages = [b"\x18\x02", b"\x08\x01\x18\x02", b"\x18\x02\x20\x00"]
+        assert check(message, messages, optional_for_proto2=optional_for_proto2)
+    (first, *_) = columns(message, [b"\x18\x00"], optional_for_proto2=False) or [{}]
     assert first == {"a": -5, "b": "ü", "c": "NONE", "d": "SOME", "e": b"x", "f": float("inf")}
 
 

@@ -116,6 +116,11 @@ def test_column_of_fetched_messages_has_the_headers_of_their_records(
 def of_batch(batch: ColumnBatch) -> list[RecordHeaders]:
     """Headers of every record of a batch."""
     column = batch.headers()
+    encoded = batch.header_bytes().to_pylist()
+    assert len(encoded) == len(batch)
+    for number, found in enumerate(encoded):
+        values = [value for _, value in (() if column is None else headers_of(column, number))]
+        assert all(value in (found or b"") for value in values if value is not None)
     return [() if column is None else headers_of(column, number) for number in range(len(batch))]
 
 

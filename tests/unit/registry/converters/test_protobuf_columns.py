@@ -27,6 +27,9 @@ SCHEMAS: Mapping[int, str] = {
     4: "this is no schema",
     5: 'syntax = "proto2"; message Old { optional Kind kind = 1; enum Kind { A = 0; B = 1; } extensions 100 to 200; }'
     " extend Old { optional int32 more = 100; }",
+    6: 'syntax = "proto2"; message Outer { optional Inner one = 1; repeated Inner many = 2; map<string, Inner> by = 3; '
+    "required int32 id = 4; } message Inner { required int64 n = 1; optional string s = 2; required Leaf leaf = 3; }"
+    " message Leaf { required bool ok = 1; optional int32 free = 2; }",
 }
 FOREIGN, UNKNOWN, AWAY, ELSEWHERE = 20, 21, 22, 23
 ORDER, LINE, EMPTY, REFUND = b"\0", b"\4\0\0", b"\4\0\2", b"\2\2"
@@ -182,3 +185,39 @@ def test_schemas_that_cannot_be_used_are_left_to_the_records_and_a_registry_that
 
 def test_converter_has_a_columnar_path() -> None:
     assert column_path(converter(strict_types="true"), ()) is not None
+
+
+_LEAF, _N = b"\x1a\x02\x08\x01", b"\x08\x07"
+_INNER = _N + _LEAF
+
+
+@pytest.mark.parametrize("strict", ["false", "true"])
+@pytest.mark.parametrize(
+    ("body", "lacks"),
+    [
+        (b"\x20\x01", ""),
+        (b"\x0a\x06" + _INNER + b"\x20\x01", ""),
+        (b"\x12\x06" + _INNER + b"\x1a\x0b\x0a\x01k\x12\x06" + _INNER + b"\x20\x01", ""),
+        (b"", "id"),
+        (b"\x0a\x06" + _INNER, "id"),
+        (b"\x0a\x02" + _N + b"\x20\x01", "one.leaf"),
+        (b"\x0a\x04" + _LEAF + b"\x20\x01", "one.n"),
+        (b"\x0a\x04" + _N + b"\x1a\x00" + b"\x20\x01", "one.leaf.ok"),
+        (b"\x12\x06" + _INNER + b"\x12\x00\x20\x01", "many[1].n, many[1].leaf"),
+        (b"\x1a\x03\x0a\x01k\x20\x01", "by[k].n, by[k].leaf"),
+    ],
+)
+def test_message_without_a_required_field_is_refused_as_by_java_and_never_a_column(
+    body: bytes, lacks: str, strict: str
+) -> None:
+    config = {"strict.types": strict}
+    good, data = message(6, ORDER, b"\x0a\x06" + _INNER + b"\x20\x05"), message(6, ORDER, body)
+    assert check([good, good], **config)
+    if not lacks:
+        assert check([good, data, good], **config)
+        return
+    assert not check([good, data, good], **config)
+    with pytest.raises(DataError) as caught:
+        converter(**config).to_connect("t", data)
+    assert caught.value.code == "data.truncated"
+    assert f"it does not have the required fields {lacks}." in str(caught.value).replace('"', "")

@@ -26,6 +26,7 @@ BindColumn = Callable[[Any], Any]
 _DAY_MS = 86_400_000
 # datetime.min and datetime.max, which the row path cannot leave.
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+_DAY_US = _DAY_MS * 1000
 _FIRST_US, _LAST_US = _FIRST_DAY * _DAY_MS * 1000, (_LAST_DAY + 1) * _DAY_MS * 1000 - 1
 _DECIMAL_DIGITS = 38
 _PRIMITIVE = frozenset(
@@ -135,11 +136,16 @@ def moments_for_column(column: Any, binding: Binding, *, is_instant: bool) -> An
         binding: of the record.
         is_instant: whether the column of the table holds points in time, not the time of a local clock.
     """
-    if is_instant or str(binding.zone) == "UTC":
+    if str(binding.zone) == "UTC":
         return column
     numbers = _numbers(column.view(pa.int64()))
-    numbers = numbers + Zone("", binding.zone).offsets_of(numbers // 1000) * 1000
-    return _typed(numbers, pa.timestamp("us"), column) if _lie_in(numbers, _FIRST_US, _LAST_US) else None
+    if is_instant and _lie_in(numbers, _FIRST_US + _DAY_US, _LAST_US - _DAY_US):
+        return column
+    local = numbers + Zone("", binding.zone).offsets_of(numbers // 1000) * 1000
+    if not _lie_in(local, _FIRST_US, _LAST_US):
+        return None
+    # A row needs an instant in the zone, too, where the last hours of the year 9999 may be those of the year 10000.
+    return column if is_instant else _typed(local, pa.timestamp("us"), column)
 
 
 def _numbers(column: Any) -> Any:

@@ -122,6 +122,7 @@ class Outcome:
     dead_letters: list[Any] = field(default_factory=list)
     notes: tuple[str, ...] = ()
     error: str = ""
+    code: str = ""
 
 
 class CountingRunner(SinkTaskRunner):
@@ -180,7 +181,7 @@ def copy(
         loop.read(reader, TaskPlan(0, (planned,)), columnar=columnar)
         outcome.reports = loop.finish(reader, TaskPlan(0, (planned,)))
     except ConnectError as error:
-        outcome.error = f"{type(error).__name__}: {error}"
+        outcome.error, outcome.code = f"{type(error).__name__}: {error}", error.code
         return outcome, task.in_columns
     converter.unread.tell(task.notes)
     loop.slow_path.tell(task.notes)

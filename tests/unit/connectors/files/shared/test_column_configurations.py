@@ -292,6 +292,22 @@ def test_protobuf_goes_in_columns_through_transformations(file_format: str) -> N
     assert bool(columnar.files) == (file_format != "bytes")
 
 
+@pytest.mark.parametrize("file_format", ["json", "parquet", "avro"])
+def test_records_that_a_predicate_chooses_stay_in_columns_with_the_others(file_format: str) -> None:
+    """Columns of Protobuf say which fields are never null; those that a transformation has made do not."""
+    mask = {f"transforms.m.{key}": value for key, value in {"fields": "name", "predicate": "even"}.items()}
+    config = {**protobuf_messages.CONVERTER, **FORMATS[file_format], "flush.size": "90", "transforms": "m", **mask}
+    config |= {"transforms.m.type": f"{KAFKA}.transforms.MaskField$Value", "predicates": "even"}
+    config["predicates.even.type"] = PREDICATES["even"]["type"]
+    values = [{"id": n, "ok": True, "name": f"n{n}", "lines": [{"n": n}], "sizes": {"a": n}} for n in range(300)]
+    records = [KafkaRecord("t", 0, n, None, protobuf_messages.message(2, v), NOW_MS) for n, v in enumerate(values)]
+    with protobuf_messages.known_schemas():
+        reference, _ = copy(config, [records], columnar=False)
+        columnar, in_columns = copy(config, [records], columnar=True)
+    assert (columnar.error, columnar) == (reference.error, reference)
+    assert in_columns == 300 and columnar.files
+
+
 @pytest.mark.parametrize("columnar", [False, True])
 @pytest.mark.parametrize("connector", ["S3", "HDFS"])
 def test_refused_record_takes_no_other_with_it(connector: str, columnar: bool) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from airflow_connect.api.record import Header, KafkaRecord
 from airflow_connect.api.schema import MAX_SCHEMA_DEPTH
 from airflow_connect.api.transform import R, Transformation
+from airflow_connect.java.numbers import MAX_DECIMAL_DIGITS
 from airflow_connect.runtime.executor.sink import loop as sink_loop
 from tests.support.session.searching import examples
 from tests.unit.connectors.files.shared import avro_messages
@@ -187,6 +188,31 @@ def test_record_whose_headers_are_no_columns_takes_only_its_neighbours_along(
     columnar, in_columns = assert_same({**config, "errors.tolerance": "all"}, _records(headers))
     assert columnar.error == ""
     assert 1000 - 64 <= in_columns < 1000
+
+
+REFUSED = [
+    b"[" * (MAX_SCHEMA_DEPTH + 1),
+    b'{"a":' * (MAX_SCHEMA_DEPTH + 1),
+    b"-" + b"1" * (MAX_DECIMAL_DIGITS + 1),
+]
+BARELY_READ = [b"[" * MAX_SCHEMA_DEPTH, b"]" * 200, b"1" * MAX_DECIMAL_DIGITS, b'"' + b"[" * 300, b"x" + b"{" * 300]
+
+
+@pytest.mark.parametrize("converter", [{}, {"header.converter": STRING}], ids=["simple", "string"])
+@pytest.mark.parametrize("errors", [{}, {"errors.tolerance": "all"}], ids=["fail", "tolerate"])
+@pytest.mark.parametrize("text", [*REFUSED, *BARELY_READ], ids=[f"{n}" for n in range(len(REFUSED + BARELY_READ))])
+def test_header_that_is_not_stored_and_refused_fails_its_record_on_both_paths(
+    text: bytes, errors: dict[str, str], converter: dict[str, str]
+) -> None:
+    config = {**SCHEMALESS, **FORMATS["json"], "flush.size": "400", **errors, **converter}
+    headers: list[Any] = [(("a", b"[1]"), ("b", None))] * 1000
+    headers[700] = (("a", b"1"), ("z", text))
+    columnar, in_columns = assert_same(config, _records(headers))
+    if text in REFUSED and not converter:
+        assert ("t-0@700 failed in HEADER_CONVERTER" in columnar.error) == (not errors)
+        assert not errors or (1000 - 64 <= in_columns < 1000 and columnar.reports[0].filtered == 1)
+    else:
+        assert (columnar.error, in_columns) == ("", 1000)
 
 
 class Marked(Transformation):

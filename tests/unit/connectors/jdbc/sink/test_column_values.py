@@ -123,6 +123,19 @@ def test_times_that_no_row_can_hold_are_left_to_rows(moments, zone):
             [plan.row(record) for record in records]
 
 
+@pytest.mark.parametrize("database", ["postgresql", "mysql"])
+@pytest.mark.parametrize(
+    ("ms", "zone"), [(253_402_300_799_001, "Asia/Kathmandu"), (-62_135_596_799_999, "America/New_York")]
+)
+def test_instants_at_the_ends_of_the_calendar_are_left_to_rows_which_need_them_in_the_zone(database, ms, zone):
+    plan = plan_of(MOMENTS, binding(database, zone=ZoneInfo(zone), date_zone=UTC))
+    records = records_of(MOMENTS, [{"at": at, "day": 1, "t": 0} for at in (0, ms)])
+    assert same_rows(plan, records[:1])
+    assert not same_rows(plan, records)
+    with pytest.raises(DataError, match="outside the range"):
+        plan.row(records[1])
+
+
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=4), st.sampled_from([10**6, 10**9]))
 def test_numbers_in_timestamp_fields_are_bound_as_in_rows(units, per_second):
     how = binding(timestamp_fields=frozenset({"at"}), per_second=per_second, zone=ZONES[1])
