@@ -219,8 +219,11 @@ class ElasticsearchSinkTask(SinkTask):
         target = self._targets.of(record.topic, record.value_schema, has_value=record.value is not None)
         self._note_target(target, record, [record.offset])
         place = TopicPartition(record.original_topic, record.original_partition)
-        if record.consumed is not None and self._keys.wanted(place) and self._config.are_in_order(record.topic):
-            self._keys.see(place, record.offset, (target.name, str(record.key)), record.consumed.key)
+        if self._config.are_in_order(record.topic):
+            key = (target.name, str(record.key))
+            self._keys.sketches.see(place, record.offset, key)
+            if record.consumed is not None and self._keys.wanted(place):
+                self._keys.see(place, record.offset, key, record.consumed.key)
         self._count_unavailable(target, record.topic, int(placeholders.QUOTED in action.lines))
         waiting = self._waiting.get(target)
         limit = self._sender.bulk_bytes
@@ -249,8 +252,11 @@ class ElasticsearchSinkTask(SinkTask):
         """The same as for each record in `_add`."""
         assert self._config is not None
         place = TopicPartition(batch.original_topic, batch.original_partition)
+        if batch.key is None or not self._config.are_in_order(batch.topic):
+            return
+        self._keys.sketches.see_columns(place, batch.offsets, (target.name,), [batch.key.values])
         wanted = min(self._keys.wanted(place), len(batch))
-        if not wanted or batch.key is None or not self._config.are_in_order(batch.topic):
+        if not wanted:
             return
         ids = [(target.name, str(key)) for key in batch.key.values.slice(0, wanted).to_pylist()]
         self._keys.see_columns(place, batch.offsets[:wanted], ids, batch.read_records(batch.indexes[:wanted]))

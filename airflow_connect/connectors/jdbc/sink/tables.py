@@ -194,8 +194,7 @@ class Tables:
             known = self._create(connection, table, typed)
         elif table not in self._known:
             self._compare_identity(table, known)
-        missing = [field for field in typed if known.find(field.name) is None]
-        if missing:
+        while missing := [field for field in typed if known.find(field.name) is None]:
             known = self._evolve(connection, table, missing, typed)
         self._known[table] = known
         self._name_late(table, known)
@@ -407,15 +406,15 @@ class Tables:
     ) -> TableColumns:
         self._statements.key_collation = exact_collation(connection)
         self._missing.check(table, missing, fields)
-        names = ", ".join(field.name for field in missing)
         self._check_lengths(table, [field.name for field in missing])
         self._refuse_doubled(table, missing)
         quoting, defaults = self._database.quoting, self._defaults(missing)
         columns = [quoting.name(field.name) for field in missing]
         self._execute(connection, table, self._statements.alter(quoting.table(table), columns, missing, defaults))
-        self.altered.append(added(table, names))
         known = self._after_ddl(connection, table, missing)
-        self._own.update((table, column) for field in missing if (column := known.find(field.name)) is not None)
+        there = {field.name: column for field in missing if (column := known.find(field.name)) is not None}
+        self._own.update((table, column) for column in there.values())
+        self.altered.append(added(table, ", ".join(there)))
         return known
 
     def _check_lengths(self, table: TableId, names: Sequence[str]) -> None:
@@ -467,9 +466,11 @@ class Tables:
             self._ddl_error = None
 
     def _after_ddl(self, connection: Connection, table: TableId, fields: Sequence[SinkField]) -> TableColumns:
+        """The table now; without some columns if the statement failed because another task has added the others."""
         known = self._look(connection, table)
         error, self._ddl_error = self._ddl_error, None
-        if known is not None and all(known.find(field.name) for field in fields):
+        found = 0 if known is None else sum(known.find(field.name) is not None for field in fields)
+        if known is not None and (found == len(fields) or (error is not None and found)):
             self.identified = {**self.identified, str(table): known.identity}
             return known
         with self._database.failures(f"create or alter the table {table}"):

@@ -292,10 +292,12 @@ class JdbcSinkTask(SinkTask):
         self, partition: TopicPartition, batches: Sequence[RecordColumns], chunks: Sequence[ColumnChunk]
     ) -> None:
         for batch, chunk in zip(batches, chunks, strict=True):
+            keys_of_rows = chunk.columns[: chunk.plan.key_count]
+            self._keys.sketches.see_columns(partition, chunk.offsets, (str(chunk.plan.table),), keys_of_rows)
             wanted = min(self._keys.wanted(partition), len(chunk))
             if not wanted:
-                return
-            columns = [column.slice(0, wanted).to_pylist() for column in chunk.columns[: chunk.plan.key_count]]
+                continue
+            columns = [column.slice(0, wanted).to_pylist() for column in keys_of_rows]
             rows = [(chunk.plan.table, *key) for key in zip(*columns, strict=True)]
             indexes = batch.indexes[-len(chunk) :][:wanted]  # The first records may have been written before.
             self._keys.see_columns(partition, chunk.offsets[:wanted], rows, batch.read_records(indexes))
@@ -328,9 +330,10 @@ class JdbcSinkTask(SinkTask):
         self._batch.add(plan, row, record, deletes=deletes)
         if self._config.finds_rows_by_key:
             self._filled[plan.table].add(record.original_topic)
-            place = place_of(record)
+            place, key = place_of(record), row[: plan.key_count]
+            self._keys.sketches.see(place, record.offset, (str(plan.table), *key))
             if record.consumed is not None and self._keys.wanted(place):
-                self._keys.see(place, record.offset, (plan.table, *row[: plan.key_count]), record.consumed.key)
+                self._keys.see(place, record.offset, (plan.table, *key), record.consumed.key)
 
     def _value_schema(self, record: SinkRecord) -> Schema:
         schema = record.value_schema

@@ -165,13 +165,17 @@ class SinkRun(RunInProgress):
         kept, marks = self._config.without_secrets(), self._config.reference_marks()
         manifest = manifest_of(plan, reports, kept, positions.to_commit, marks)
         after = documents.after(reports)
-        kept_after = after if documents.changes(after) else None
+        has_details = any(report.details for report in manifest.partitions)
+        kept_after = after if has_details or documents.changes(after) else None
         counts = {**manifest.counts, **after.counts}
         files, for_tasks = self._config.sink.prepare(manifest.files), documents.state.for_tasks
         constant = {*self._config.sink_notes, *self._config.delivery_notes}
         notes = (*plan.notes, *after.notes, *of_tasks(r.notes for r in reports))
         said = tuple(note for note in notes if note not in constant)
-        return replace(manifest, files=files, counts=counts, for_tasks=for_tasks, after=kept_after, said=said)
+        # Nothing reads the details of tasks any more, and samples of keys are large.
+        partitions = tuple(replace(report, details={}) for report in manifest.partitions)
+        found = replace(manifest, partitions=partitions, files=files, counts=counts, for_tasks=for_tasks)
+        return replace(found, after=kept_after, said=said)
 
     # --- recover -------------------------------------------------------------------------------------------------
 

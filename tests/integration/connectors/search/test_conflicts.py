@@ -133,6 +133,18 @@ def test_documents_whose_records_may_be_in_any_partition_are_named(
         assert spread(2, 1) == []
 
 
+@pytest.mark.parametrize("more", [{}, {"write_method": "upsert"}], ids=["columns", "upserts"])
+def test_documents_whose_records_are_in_several_partitions_are_counted(kafka, opensearch, make_topic, produce, more):
+    """Two tasks: neither sees that the other has a key, and no answer of the server tells."""
+    topic = make_topic(2)
+    for partition, names in enumerate((range(600), range(597, 1200))):
+        produce(topic, [(partition, f"k{n}", f'{{"id": "a", "v": {n}}}') for n in names])
+    sink = search_sink(kafka, opensearch, topic, key_ignore="false", tasks_max=2, **more)
+    sink.config |= IDS
+    (note,) = [note for note in sink.run().notes if "are in several partitions" in note]
+    assert f"of {topic} for one document are in several partitions, which is so for 3 of 1,200 keys: {topic}-0@" in note
+
+
 def test_repeated_copy_says_that_it_has_changed_nothing(opensearch, unique_name):
     rows = [record(n, {"v": n}, key=f"k{n % 2}", topic=unique_name) for n in range(6)]
     task = SearchTask(opensearch.url, unique_name)

@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 
 from airflow_connect.api import schema as s
+from airflow_connect.connectors.jdbc.sink.tables import Tables
 from airflow_connect.errors import DatabaseError, DataError
 from tests.support.copies.jdbc_sink_tasks import SinkRun, give, records
 
@@ -155,6 +156,42 @@ def test_table_that_changes_while_the_sink_is_open_is_looked_at_again(database):
     database.execute("ALTER TABLE orders DROP COLUMN name")
     give(runner, [second])
     assert database.rows("SELECT id, name FROM orders ORDER BY id") == [(1, None), (2, "b")]
+
+
+@pytest.mark.parametrize("others", [["CREATE TABLE orders (id BIGINT)"], [], ["ALTER TABLE orders ADD x BIGINT"]])
+def test_other_task_creates_or_alters_the_table_for_other_columns_at_the_same_time(database, monkeypatch, others):
+    """Two tasks meet two schemas: the statement of one failed with "already exists", and so did the task."""
+    own, pending = Tables._execute, list(others)
+    if not others or not others[0].startswith("CREATE"):
+        database.execute("CREATE TABLE orders (id BIGINT)")
+
+    def late(self, connection, table, statements):
+        connection.rollback()
+        while pending:
+            database.execute(pending.pop())
+        own(self, connection, table, statements)
+
+    monkeypatch.setattr(Tables, "_execute", late)
+    schema = s.struct(("id", s.INT64), ("x", s.OPTIONAL_INT64), ("y", s.OPTIONAL_INT64))
+    runner = SinkRun(database, auto_create="true", auto_evolve="true").open()
+    give(runner, records({"id": 1, "x": 2, "y": 3}, schema=schema))
+    assert database.rows("SELECT id, x, y FROM orders") == [(1, 2, 3)]
+    named = [note.split(". ")[0] for note in runner.notes.sentences if note.startswith("auto.evolve has added")]
+    assert sorted(", ".join(note.rpartition(": ")[2] for note in named).split(", ")) == ["x", "y"]
+
+
+def test_other_task_creates_the_table_and_columns_may_not_be_added(database, monkeypatch):
+    own, others = Tables._execute, ["CREATE TABLE orders (id BIGINT)"]
+
+    def late(self, connection, table, statements):
+        connection.rollback()
+        database.execute(others.pop())
+        own(self, connection, table, statements)
+
+    monkeypatch.setattr(Tables, "_execute", late)
+    schema = s.struct(("id", s.INT64), ("x", s.OPTIONAL_INT64))
+    with pytest.raises(DataError, match=r"is missing fields \(x\) and auto-evolution is disabled"):
+        give(SinkRun(database, auto_create="true").open(), records({"id": 1, "x": 2}, schema=schema))
 
 
 def test_column_is_found_whatever_its_case(database):

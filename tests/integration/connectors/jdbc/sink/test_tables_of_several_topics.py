@@ -110,6 +110,27 @@ def test_rows_whose_records_have_different_keys_in_kafka_are_named(
     assert spread(2, lambda n: f"order {n % (count - 1)}".encode())[0] == []
 
 
+@pytest.mark.parametrize("tasks", [1, 2])
+@pytest.mark.parametrize("count", [4, 600], ids=["rows", "columns"])
+def test_rows_whose_records_are_in_several_partitions_are_counted(
+    kafka, postgresql_database, make_topic, produce, count, tasks
+):
+    """The topic got more partitions, or another producer has another partitioner: records have the keys of rows."""
+    topic = make_topic(2)
+    sink = jdbc_sink(kafka, postgresql_database, topic, in_columns=True, tasks_max=tasks, **UPSERT)
+    postgresql_database.execute(f"ALTER TABLE {sink.table} ADD PRIMARY KEY (n)")
+
+    def notes(*partitions):
+        for number, numbers in enumerate(partitions):
+            produce(topic, [(number, b"%d" % n, f'{{"n": {n}, "pad": "a"}}') for n in numbers])
+        return [note for note in sink.run().notes if "are in several partitions" in note]
+
+    assert notes(range(count), range(count, 2 * count)) == []
+    (note,) = notes(range(count), range(count - 2, 2 * count))
+    assert f"{topic} for one row are in several partitions, which is so for 2 of {2 * count:,} keys: {topic}-0@" in note
+    assert "an older record of a row may be written over a newer one" in note
+
+
 @pytest.mark.parametrize("offsets_table", [True, False], ids=["offsets table", "no offsets table"])
 @pytest.mark.parametrize("mode", ["upsert", "insert"])
 def test_replay_that_writes_older_rows_over_newer_ones_says_so(
