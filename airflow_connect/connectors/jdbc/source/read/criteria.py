@@ -419,13 +419,18 @@ def _incrementing(config: JdbcSourceConfig, columns: Sequence[Column], table: st
     # PostgreSQL takes the number before the first one, -1, for the largest oid.
     if (found.kind not in INTEGERS and not is_whole) or found.type_name == "oid":
         raise ConfigError(
-            f"The incrementing column {found.name} of table {table} has type {found.type_name}, which is not a whole"
+            f"The incrementing column {found.name} of table {table} has {_type_of(found)}, which is not a whole"
             " number.",
             code="database.column",
             suggestion="Choose a column with whole numbers, such as bigint.",
             config_path="incrementing.column.name",
         )
     return found
+
+
+def _type_of(column: Column) -> str:
+    """In words: SQLite has columns without a type, such as those that a view computes."""
+    return f"type {column.type_name}" if column.type_name else "no declared type"
 
 
 def _timestamps(config: JdbcSourceConfig, columns: Sequence[Column], table: str) -> tuple[Column, ...]:
