@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _FETCH_TIMEOUT_S = 3600
 _EVERY_ROW = (1 << 64) - 1
+_WARNINGS = 64
+"""How many warnings of a statement MySQL and MariaDB keep by default."""
 
 
 class MySqlDialect(DatabaseDialect):
@@ -38,9 +40,10 @@ class MySqlDialect(DatabaseDialect):
     def prepare(self, connection: Connection) -> None:
         """TIMESTAMP columns, which are instants, arrive in UTC, and results whole, whatever the server's settings."""
         self.note_zone(connection)
-        # Nor does a CHAR get spaces that were not written.
+        # Nor does a CHAR get spaces that were not written. A server that keeps no warnings does not count them either.
         connection.exec_driver_sql(
             f"SET time_zone = '+00:00', sql_select_limit = {_EVERY_ROW},"
+            f" max_error_count = GREATEST(@@max_error_count, {_WARNINGS}),"
             " sql_mode = REPLACE(@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', '')"
         )
         connection.commit()

@@ -36,6 +36,7 @@ from airflow_connect.connectors.jdbc.source.offsets.ranges import AFTER, BY, Loa
 from airflow_connect.connectors.jdbc.source.offsets.start import check_mode, start_position
 from airflow_connect.connectors.jdbc.source.read.bounds import bounds, state_of
 from airflow_connect.connectors.jdbc.source.read.changed import RANGES, ranges_of, ranges_partition
+from airflow_connect.connectors.jdbc.source.read.computed_numbers import note_computed_numbers
 from airflow_connect.connectors.jdbc.source.read.gaps import (
     GAP_PARTITIONS,
     GAPS,
@@ -245,6 +246,7 @@ class JdbcSourceConnector(SourceConnector):
         try:
             opaque = [item.table for item in items if item.table is None or item.table in self._views]
             note_time_functions(reading, opaque)
+            note_computed_numbers(reading, opaque)
             if reading.name == "postgresql":
                 for table in opaque:
                     note_policies(reading, table)

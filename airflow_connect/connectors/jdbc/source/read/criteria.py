@@ -27,6 +27,8 @@ _LAST, _LAST_ID = "connect_last", "connect_last_id"
 _LISTED = 4
 """Ranges of fewer numbers than this are written as a list of them."""
 _SQLITE_FORM = "%Y-%m-%d %H:%M:%f"
+_SQLITE_PRESENT = "'now', 'subsec', 'subsecond'"
+"""Texts that SQLite takes for the time of the statement: a row with one would be after the upper bound of every run."""
 _FIRST = {"postgresql": "> '-infinity'", "mysql": ">= '0001-01-01'", "sqlite": "IS NOT NULL"}
 _NO_TIME = {"postgresql": "IN ('infinity', '-infinity')", "mysql": "< '0001-01-01'", "sqlite": "IS NULL"}
 """Which timestamps rows have that no position finds: infinite ones, MySQL's zero date, and what SQLite cannot read."""
@@ -323,8 +325,8 @@ class Criteria:
             return name
         form = escaped(_SQLITE_FORM)
         return (
-            f"(CASE typeof({name}) WHEN 'integer' THEN strftime('{form}', {name} / 1000.0, 'unixepoch')"
-            f" ELSE strftime('{form}', {name}) END)"
+            f"(CASE WHEN typeof({name}) = 'integer' THEN strftime('{form}', {name} / 1000.0, 'unixepoch')"
+            f" WHEN lower({name}) IN ({_SQLITE_PRESENT}) THEN NULL ELSE strftime('{form}', {name}) END)"
         )
 
     def _parameter(self, position: Position) -> Any:
@@ -417,13 +419,18 @@ def _incrementing(config: JdbcSourceConfig, columns: Sequence[Column], table: st
     # PostgreSQL takes the number before the first one, -1, for the largest oid.
     if (found.kind not in INTEGERS and not is_whole) or found.type_name == "oid":
         raise ConfigError(
-            f"The incrementing column {found.name} of table {table} has type {found.type_name}, which is not a whole"
+            f"The incrementing column {found.name} of table {table} has {_type_of(found)}, which is not a whole"
             " number.",
             code="database.column",
             suggestion="Choose a column with whole numbers, such as bigint.",
             config_path="incrementing.column.name",
         )
     return found
+
+
+def _type_of(column: Column) -> str:
+    """In words: SQLite has columns without a type, such as those that a view computes."""
+    return f"type {column.type_name}" if column.type_name else "no declared type"
 
 
 def _timestamps(config: JdbcSourceConfig, columns: Sequence[Column], table: str) -> tuple[Column, ...]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,8 +32,9 @@ _PG_SERVER = "SELECT system_identifier::text FROM pg_catalog.pg_control_system()
 PG_SEQUENCES = """
 SELECT a.attname, found.seq FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL (SELECT s.oid AS seq FROM (
   SELECT 1, d.refobjid FROM pg_catalog.pg_attrdef f
-  JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_attrdef'::regclass AND d.objid = f.oid
-    AND d.refclassid = 'pg_catalog.pg_class'::regclass
+  CROSS JOIN LATERAL (SELECT refobjid FROM pg_catalog.pg_depend
+    WHERE classid = 'pg_catalog.pg_attrdef'::regclass AND objid = f.oid
+      AND refclassid = 'pg_catalog.pg_class'::regclass OFFSET 0) d
   WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum
   UNION ALL SELECT 2, d.objid FROM pg_catalog.pg_depend d
   WHERE d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
@@ -50,7 +51,11 @@ SELECT a.attname, found.seq FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL (S
   ORDER BY known.place LIMIT 1) found
 WHERE a.attrelid = {table} AND a.attnum > 0 AND (a.atthasdef OR a.attidentity <> '')
 """
-"""The sequence that numbers a column: that of its default, or its own, or, in a partition, that of the whole table."""
+"""The sequence that numbers a column: that of its default, or its own, or, in a partition, that of the whole table.
+
+`OFFSET 0` keeps the planner from joining the other way round, which it does where the catalog was not analyzed yet, as
+after a restore: it would read all defaults of the database for each table.
+"""
 _PG_TABLES = f"""
 SELECT current_database(), n.nspname, c.relname,
        CASE WHEN c.relkind NOT IN ('v', 'm') THEN c.oid::text ELSE 'view:' || md5(pg_get_viewdef(c.oid) || coalesce(
@@ -60,7 +65,11 @@ SELECT current_database(), n.nspname, c.relname,
               AND d.refclassid = 'pg_catalog.pg_class'::regclass)
           SELECT string_agg(t.oid::text, ',' ORDER BY t.oid) FROM behind b JOIN pg_catalog.pg_class t
             ON t.oid = b.table_oid AND t.relkind IN ('r', 'p', 'f', 'm') AND t.oid <> c.oid), '')) END,
-       (WITH RECURSIVE parts AS (SELECT inhrelid FROM pg_catalog.pg_inherits WHERE inhparent = c.oid UNION
+       (WITH RECURSIVE whole AS (SELECT c.oid AS table_oid UNION
+            SELECT d.refobjid FROM whole w JOIN pg_catalog.pg_rewrite r ON r.ev_class = w.table_oid AND r.ev_type = '1'
+            JOIN pg_catalog.pg_depend d ON d.objid = r.oid AND d.classid = 'pg_catalog.pg_rewrite'::regclass
+              AND d.refclassid = 'pg_catalog.pg_class'::regclass WHERE c.relkind IN ('v', 'm')),
+          parts AS (SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN whole w ON i.inhparent = w.table_oid UNION
           SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN parts p ON i.inhparent = p.inhrelid)
         SELECT array_agg(inhrelid::text) FROM parts),
        (SELECT json_object_agg(numbered.attname, json_build_array(s.seqincrement,
@@ -68,7 +77,10 @@ SELECT current_database(), n.nspname, c.relname,
                  THEN pg_sequence_last_value(s.seqrelid) END, s.seqcache))::text
         FROM ({PG_SEQUENCES.format(table="c.oid")}) numbered
         JOIN pg_catalog.pg_sequence s ON s.seqrelid = numbered.seq
-        JOIN pg_catalog.pg_class q ON q.oid = s.seqrelid AND q.relpersistence = 'p')
+        JOIN pg_catalog.pg_class q ON q.oid = s.seqrelid AND q.relpersistence = 'p'),
+       (SELECT json_object_agg(a.attname, a.attnum)::text FROM pg_catalog.pg_attribute a
+        WHERE a.attrelid = c.oid AND c.relkind NOT IN ('v', 'm') AND a.attnum > 0 AND NOT a.attisdropped
+          AND (lower(a.attname) = ANY(%(columns)s::text[]) OR a.attidentity <> '' OR a.atthasdef))
 FROM unnest(%(schemas)s::text[], %(tables)s::text[]) AS chosen (s, t)
 JOIN pg_catalog.pg_namespace n ON n.nspname = chosen.s
 JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = chosen.t
@@ -82,6 +94,13 @@ _PG_PARTS = """
 SELECT current_database(), n.nspname, c.relname
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid::text = ANY(%(oids)s::text[]) AND c.relkind IN ('r', 'f') ORDER BY 2, 3
+"""
+_PG_RELATIVES = """
+WITH RECURSIVE above AS (SELECT c.oid FROM pg_catalog.pg_class c WHERE c.oid::text = ANY(%(oids)s::text[]) UNION
+    SELECT i.inhparent FROM pg_catalog.pg_inherits i JOIN above a ON i.inhrelid = a.oid),
+  below AS (SELECT oid FROM above UNION
+    SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN below b ON i.inhparent = b.oid)
+SELECT oid::text FROM below
 """
 _MYSQL_TABLES = """
 SELECT table_schema, '', table_name, date_format(create_time, '%%Y-%%m-%%dT%%H:%%i:%%s')
@@ -116,8 +135,11 @@ class Identities(NamedTuple):
         database: oid of a database of PostgreSQL, the inode of a file of SQLite; "": unknown.
         tables: of PostgreSQL the oid, of MySQL and MariaDB the time when a table was made, of SQLite the number of
             changes of the schema. Tables of which nothing is known are missing.
-        parts: of PostgreSQL, the oids of the partitions of a table, and of the tables that inherit from it.
+        parts: of PostgreSQL, the oids of the partitions of a table, and of the tables that inherit from it; of a view
+            those of the tables behind it.
         counters: of PostgreSQL, the sequences of the columns of a table.
+        numbers: of PostgreSQL, the numbers of the tracked columns of a table (`pg_attribute.attnum`), which a column
+            keeps when it gets another name or type, and no other column of the table ever gets.
         blocks: of PostgreSQL, schema and name of sequences whose numbers are not consecutive -> their increment.
     """
 
@@ -127,18 +149,20 @@ class Identities(NamedTuple):
     parts: Mapping[TableId, Sequence[str]] = MappingProxyType({})
     counters: Mapping[TableId, Mapping[str, Counter]] = MappingProxyType({})
     blocks: Mapping[tuple[str, str], int] = MappingProxyType({})
+    numbers: Mapping[TableId, Mapping[str, int]] = MappingProxyType({})
 
 
-def identities(name: str, connection: Connection, tables: Sequence[TableId]) -> Identities:
+def identities(name: str, connection: Connection, tables: Sequence[TableId], columns: Iterable[str]) -> Identities:
     """Ask a database.
 
     Args:
         name: SQLAlchemy's name of the database.
         connection: to it.
         tables: that are read.
+        columns: names of tracked columns of any of them.
     """
     if name == "postgresql":
-        return _of_postgresql(connection, tables)
+        return _of_postgresql(connection, tables, columns)
     if name == "mysql":
         return Identities("", "", _of_mysql(connection, tables))
     return _of_sqlite(connection)
@@ -150,21 +174,28 @@ def place(address: DatabaseAddress) -> str:
     return f"{address.display} ({hosts})" if hosts else address.display
 
 
-def _of_postgresql(connection: Connection, tables: Sequence[TableId]) -> Identities:
+def _of_postgresql(connection: Connection, tables: Sequence[TableId], columns: Iterable[str]) -> Identities:
     database, may_ask = connection.exec_driver_sql(_PG_DATABASE).one()
     server = connection.exec_driver_sql(_PG_SERVER).scalar_one() if may_ask else ""
     chosen = {"schemas": [table.schema for table in tables], "tables": [table.table for table in tables]}
-    found = list(connection.exec_driver_sql(_PG_TABLES, chosen)) if tables else []
+    tracked = sorted({name.lower() for name in columns})
+    found = list(connection.exec_driver_sql(_PG_TABLES, {**chosen, "columns": tracked})) if tables else []
     # Each database has oids of its own.
     of_tables = {TableId(*row[:3]): row[3] if row[3].startswith(VIEW) else f"{database}.{row[3]}" for row in found}
     parts = {TableId(*row[:3]): sorted(row[4]) for row in found if row[4]}
     counters = {TableId(*row[:3]): _counters(row[5]) for row in found if row[5]}
     blocks = {(row[0], row[1]): row[2] for row in connection.exec_driver_sql(_PG_BLOCKS)}
-    return Identities(str(server), str(database), of_tables, parts, counters, blocks)
+    numbers = {TableId(*row[:3]): json.loads(row[6]) for row in found if row[6]}
+    return Identities(str(server), str(database), of_tables, parts, counters, blocks, numbers)
 
 
 def _counters(text: str) -> dict[str, Counter]:
     return {name: Counter(*found) for name, found in json.loads(text).items()}
+
+
+def relatives(connection: Connection, oids: Iterable[str]) -> list[str]:
+    """The oids of tables of PostgreSQL, and of all that have a table at their root in common with one of them."""
+    return [str(oid) for (oid,) in connection.exec_driver_sql(_PG_RELATIVES, {"oids": list(oids)})]
 
 
 def parts_named(connection: Connection, oids: Sequence[str]) -> list[TableId]:

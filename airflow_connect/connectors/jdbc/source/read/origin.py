@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc.source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc.source.offsets.positions import QUERY, Position
+from airflow_connect.connectors.jdbc.source.read.column_numbers import numbers_of, other_columns, tracked_names
 from airflow_connect.connectors.jdbc.source.read.identities import (
     QUERY_OF_FILE,
     VIEW,
@@ -36,6 +37,7 @@ from airflow_connect.connectors.jdbc.source.read.identities import (
     identities,
     parts_named,
     place,
+    relatives,
 )
 from airflow_connect.connectors.jdbc.source.read.unseen import tables_behind
 from airflow_connect.connectors.jdbc.source.settings import names
@@ -54,8 +56,8 @@ _HIBERNATE = "hibernate_sequence"
 """That of all tables, by default of Hibernate up to release 5."""
 _AUTO = "the column that the database numbers"
 _LOADING = "complete ranges of an unfinished first copy"
-_LAST, _PARTS = 3, 4
-"""Where what is known of a table has the last number of a sequence, and its partitions."""
+_LAST, _PARTS, _NUMBERS = 3, 4, 5
+"""Where what is known of a table has the last number of a sequence, its partitions, and the numbers of columns."""
 _BEHIND = "behind the query: "
 """Begins the name of a table behind the query, among the tables of the document."""
 _AGAIN_BEHIND = (
@@ -64,8 +66,9 @@ _AGAIN_BEHIND = (
     " the offset"
 )
 _ADDED = (
-    "Since the last run, partitions, or tables that inherit, were added that have rows at or below the offset. Rows"
-    " that were moved there were copied before; others are not copied: delete or set the offsets to copy them"
+    "Since the last run, tables that have rows at or below the offset were added, as partitions, as tables that"
+    " inherit, or behind a view or a query. Rows that were moved there were copied before; others are not copied:"
+    " delete or set the offsets to copy them"
 )
 
 
@@ -73,8 +76,8 @@ _ADDED = (
 class _Known:
     """What a run has read: `server` and `database` as in `Identities`.
 
-    `tables`: of each its identity, its incrementing and its timestamp columns, the last number of its sequence, and its
-    partitions; "" for what is not known.
+    `tables`: of each its identity, its incrementing and its timestamp columns, the last number of its sequence, its
+    partitions, and the numbers of its tracked columns, which earlier documents do not have; "" for what is not known.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -112,10 +115,11 @@ class Origin:
         """
         self._reading = reading
         self._before = _Known.of(kept)
-        self._found = identities(reading.name, reading.connection, tables)
+        config = reading.config
+        tracked = {name for table in tables for name in tracked_names(config, table.full_name)}
+        self._found = identities(reading.name, reading.connection, tables, tracked)
         self._name_several_servers()
         self._chosen = tables
-        config = reading.config
         self._settings = {
             "connection.url": place(config.connection.address),
             "topic.prefix": config.prefix,
@@ -143,15 +147,23 @@ class Origin:
             OffsetError: the table was made again, and has rows that would not be copied.
         """
         key = QUERY if table is None else table.full_name
-        now = [self._identity(table), *self._columns(key), *self._numbers(table, key)]
+        config = self._reading.config
+        now = [
+            self._identity(table),
+            *self._columns(key),
+            *self._numbers(table, key),
+            numbers_of(config, self._found, table),
+        ]
         before = None if self._before is None else self._before.tables.get(key)
         if before is not None and not now[0]:
             now[0] = before[0]  # The database does not tell at this moment; the next run compares again.
         self._refuse_descending(table, key)
         self._name_cached(table, key)
         if before is not None and (is_loading or position != Position()):
-            changes = [*self._changes, *_changed_columns(before[1:3], now[1:3])]
             is_other = not self._has_moved and "" not in (before[0], now[0]) and before[0] != now[0]
+            is_same = not self._has_moved and before[:_LAST] == now[:_LAST]
+            changed = [*self._changes, *_changed_columns(before[1:_LAST], now[1:_LAST])]
+            changes = [*changed, *(other_columns(before[_NUMBERS:], now[_NUMBERS]) if is_same else ())]
             again = self._made_again_behind(table)
             rows = self._rows_up_to(table, position, is_loading) if changes or is_other or again else ""
             if rows and again:
@@ -164,8 +176,8 @@ class Origin:
                     " are not copied now. If they are not those that were copied before, delete or set the offsets"
                 )
                 self._told.setdefault(sentence, []).append(f"{key}: {rows}")
-            if not changes and not is_other and not is_loading:
-                self._name_added(key, before[_PARTS:], now[_PARTS:], position)
+            if not changed and not is_other and not is_loading:
+                self._name_added(table, before, now, position)
                 self._moves[key] = before[_LAST:], position
         self._now[key] = now
 
@@ -181,7 +193,7 @@ class Origin:
             _look_at_numbers(key, before, self._now[key][_LAST:], position)
         self._checked[key] = self._now[key]
         if table is None:
-            self._checked |= {f"{_BEHIND}{name}": [oid, "", "", "", ""] for name, oid in self._behind.items()}
+            self._checked |= {f"{_BEHIND}{name}": [oid, "", "", "", "", ""] for name, oid in self._behind.items()}
 
     def has_named(self, table: TableId) -> bool:
         """Whether a note has the number of all rows of a table at or below its offset."""
@@ -251,10 +263,15 @@ class Origin:
     def _numbers(self, table: TableId | None, key: str) -> tuple[str, str]:
         """The last number that a sequence gave to the tracked column, and the oids of partitions, with commas."""
         if table is None:
-            return "", ""
+            return "", ",".join(sorted(relatives(self._reading.connection, self._oids_behind)) if self._behind else ())
         counter = self._counter(table, key)
         last = "" if counter is None or counter.last is None else str(counter.last)
         return last, ",".join(self._found.parts.get(table, ()))
+
+    @property
+    def _oids_behind(self) -> list[str]:
+        """Of the tables that the query reads."""
+        return [oid.rpartition(".")[2] for oid in self._behind.values()]
 
     def _counter(self, table: TableId | None, key: str) -> Counter | None:
         config = self._reading.config
@@ -327,25 +344,38 @@ class Origin:
         )
         return found[0] if found else ("", 1)
 
-    def _name_added(self, key: str, before: Sequence[str], now: Sequence[str], position: Position) -> None:
-        """Name partitions that were added with rows at or below the offset."""
-        if not before or before[0] == now[0]:
+    def _name_added(self, table: TableId | None, before: Sequence[str], now: Sequence[str], position: Position) -> None:
+        """Name partitions, and tables behind a view or the query, that were added with rows at or below the offset."""
+        is_derived = table is None or now[0].startswith(VIEW)
+        if before[_PARTS] == now[_PARTS] or (is_derived and len(before) <= _NUMBERS):
             return
-        added = sorted(set(now[0].split(",")).difference(before[0].split(","), [""]))
-        for part in parts_named(self._reading.connection, added):
-            rows = self._rows_up_to(part, position, is_loading=False)
+        added = set(now[_PARTS].split(",")).difference(before[_PARTS].split(","), [""])
+        if table is None:  # It may read a single partition of a table that got another one.
+            added.intersection_update(self._oids_behind)
+        for part in parts_named(self._reading.connection, sorted(added)):
+            rows = self._rows_up_to(table, position, is_loading=False, part=part)
             if rows:
+                key = QUERY if table is None else table.full_name
                 self._told.setdefault(_ADDED, []).append(f"{key}: {rows} in {part.full_name}")
 
-    def _rows_up_to(self, table: TableId | None, position: Position, is_loading: bool) -> str:
-        """What would not be copied, in words; "": nothing."""
+    def _rows_up_to(
+        self, table: TableId | None, position: Position, is_loading: bool, part: TableId | None = None
+    ) -> str:
+        """What would not be copied, in words; "": nothing. `part`: of the table, whose rows alone are counted."""
         if is_loading:
             return _LOADING
         reading, config = self._reading, self._reading.config
         if config.lookback_ms and position.timestamp_us is not None:
             sent = SentRows(position, config.lookback_ms * 1000, config.lookback_rows)
             position = position.changed(timestamp_us=sent.begin_us, local_us=None)
-        statement = reading.criteria(reading.source(table)).copied(position, MOST_COUNTED)
+        criteria = reading.criteria(reading.source(table))
+        if part is not None:
+            source = reading.source(part)
+            kinds = {column.name: column.kind for column in reading.described(source)}
+            if any(kinds.get(column.name) is not column.kind for column in criteria.tracked.columns):
+                return "an unknown number of rows"  # The view, or the query, computes the tracked columns.
+            criteria = criteria.of(source)
+        statement = criteria.copied(position, MOST_COUNTED)
         count = int(reading.execute(statement).scalar_one()) if statement is not None else 0
         if not count:
             return ""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.connectors.jdbc.source.offsets.positions import NO_ID, Position
 from airflow_connect.connectors.jdbc.source.read.criteria import Source
 from airflow_connect.connectors.jdbc.source.read.identities import PG_SEQUENCES
-from airflow_connect.connectors.jdbc.source.values.columns import Column, Kind
+from airflow_connect.connectors.jdbc.source.values.columns import SQLITE_KEY_INDEX, Column, Kind
 from airflow_connect.connectors.jdbc.source.values.local_times import SECOND_US
 from airflow_connect.errors import OffsetError
 
@@ -32,7 +32,6 @@ _MYSQL_COUNTER = """
 SELECT auto_increment FROM information_schema.tables WHERE table_schema = %(schema)s AND table_name = %(table)s
 """
 _LEAST = -(1 << 63)
-_SQLITE_KEY_INDEX = "SELECT 1 FROM pragma_index_list(?) WHERE origin = 'pk'"
 _SQLITE_COUNTER = "SELECT seq + 1 FROM sqlite_sequence WHERE name = ?"
 
 
@@ -217,7 +216,7 @@ def _note_given_again(reading: Reading, source: Source, column: Column) -> None:
 def _has_row_ids(reading: Reading, source: Source) -> bool:
     """Whether SQLite numbers the rows of a table by its INTEGER PRIMARY KEY, which then has no index of its own."""
     assert source.table is not None
-    return reading.connection.exec_driver_sql(_SQLITE_KEY_INDEX, (source.table.table,)).scalar() is None
+    return reading.connection.exec_driver_sql(SQLITE_KEY_INDEX, (source.table.table,)).scalar() is None
 
 
 def _next_number(reading: Reading, source: Source, column: str) -> int | None:

@@ -76,7 +76,7 @@ def note_time_functions(reading: Reading, opaque: Collection[TableId | None]) ->
     # SQLite has no zones, and UTC may be the zone of the database in any case.
     has_zone = reading.name != "sqlite" and (bool(ahead) or not are_utc(reading.times))
     for table in opaque if has_zone or reading.config.mode != names.BULK else ():
-        statement = reading.config.query if table is None else _definition(reading, table)
+        statement = reading.config.query if table is None else definition(reading, table)
         what = "The query" if table is None else f"The view {table.full_name}"
         if has_zone and (found := sorted(set(local_functions(statement)))):
             reading.note(
@@ -100,7 +100,8 @@ def note_time_functions(reading: Reading, opaque: Collection[TableId | None]) ->
             )
 
 
-def _definition(reading: Reading, view: TableId) -> str:
+def definition(reading: Reading, view: TableId) -> str:
+    """The statement of a view; "" if the user may not see it."""
     place = {"schema": view.schema or view.catalog, "table": view.table}
     chosen = {"table": view.table} if reading.name == "sqlite" else place
     return str(reading.connection.exec_driver_sql(_VIEWS[reading.name], chosen).scalar() or "")

@@ -294,6 +294,10 @@ def sqlite_column(name: str, declared: str) -> Column:
     return Column(name, kind, declared, precision=precision, scale=int(scale or 0) if has_scale else None)
 
 
+SQLITE_KEY_INDEX = "SELECT 1 FROM pragma_index_list(?) WHERE origin = 'pk'"
+"""Whether the primary key has an index of its own: it is not the row id then."""
+
+
 def _sqlite(connection: Connection, cursor: Any, table: tuple[str, str] | None) -> list[Column]:
     names = [item[0] for item in cursor.description]
     if table is None:
@@ -301,11 +305,13 @@ def _sqlite(connection: Connection, cursor: Any, table: tuple[str, str] | None) 
         return [Column(name, Kind.UNKNOWN, "") for name in names]
     rows = list(connection.exec_driver_sql('SELECT name, type, "notnull", pk FROM pragma_table_xinfo(?)', (table[1],)))
     key = [row for row in rows if row[3]]
+    # INTEGER PRIMARY KEY DESC is no row id: it has an index like other keys, and may be null.
+    has_index = bool(list(connection.exec_driver_sql(SQLITE_KEY_INDEX, (table[1],))))
     known: Mapping[str, Column] = {
         row[0]: replace(
             sqlite_column(row[0], row[1]),
             # INTEGER PRIMARY KEY is the row id: never null, and numbered by the database.
-            optional=not (row[2] or _is_row_id(row, key)),
+            optional=not (row[2] or (_is_row_id(row, key) and not has_index)),
             numbers_itself=_is_row_id(row, key),
             key_position=row[3],
         )

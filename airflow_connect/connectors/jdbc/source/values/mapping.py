@@ -33,6 +33,8 @@ from airflow_connect.connectors.jdbc.source.values.sqlite_values import (
     sqlite_boolean,
     sqlite_bytes,
     sqlite_date,
+    sqlite_digits,
+    sqlite_double,
     sqlite_moment,
     sqlite_text,
 )
@@ -243,7 +245,9 @@ def table_mapping(columns: Sequence[Column], database: str, name: str, choices: 
             left_out.append(column)
         else:
             schema, convert = made
-            if convert is not None and database != "sqlite":
+            if database == "sqlite":
+                convert = sqlite_double if schema.type is Type.FLOAT64 else convert
+            elif convert is not None:
                 convert = guarded(convert, column.kind)
             fields.append(FieldMapping(index, column, replace(schema, optional=column.optional), convert))
     if not fields:
@@ -260,16 +264,10 @@ def arrow_type(schema: Schema) -> pa.DataType:
     import pyarrow as pa
 
     types: Mapping[Type, Any] = {
-        Type.INT8: pa.int8(),
-        Type.INT16: pa.int16(),
-        Type.INT32: pa.int32(),
-        Type.INT64: pa.int64(),
-        Type.FLOAT32: pa.float32(),
-        Type.FLOAT64: pa.float64(),
-        Type.BOOLEAN: pa.bool_(),
-        Type.STRING: pa.string(),
+        Type.INT8: pa.int8(), Type.INT16: pa.int16(), Type.INT32: pa.int32(), Type.INT64: pa.int64(),
+        Type.FLOAT32: pa.float32(), Type.FLOAT64: pa.float64(), Type.BOOLEAN: pa.bool_(), Type.STRING: pa.string(),
         Type.BYTES: pa.binary(),
-    }
+    }  # fmt: skip
     found: pa.DataType = types[schema.type]
     return found
 
@@ -411,7 +409,7 @@ def _decimal(scale: int, *, rounds: bool) -> Convert:
 
     def convert(value: Any) -> Decimal:
         try:
-            number = value if isinstance(value, Decimal) else Decimal(str(value))
+            number = value if isinstance(value, Decimal) else Decimal(sqlite_digits(value))
         except InvalidOperation:
             raise UnfitError("it is not a number") from None
         if number.is_finite() and number.as_tuple().exponent == -scale:

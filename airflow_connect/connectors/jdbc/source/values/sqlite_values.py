@@ -25,6 +25,24 @@ def sqlite_bytes(value: Any) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode()
 
 
+def sqlite_double(value: Any) -> float:
+    """A number; a column of REAL, or of a query, may have a text, or a whole number that no double holds."""
+    if not isinstance(value, int | float):
+        raise UnfitError("it is not a number")
+    found = float(value)
+    if isinstance(value, int) and int(found) != value:
+        raise UnfitError("it is a whole number with more digits than a double keeps")
+    return found
+
+
+def sqlite_digits(value: Any) -> str:
+    """The digits of a number. Python takes more texts for numbers than SQL: 1_000, or digits of other scripts."""
+    text = str(value)
+    if isinstance(value, str) and ("_" in text or not text.isascii()):
+        raise UnfitError("it is not a number")
+    return text
+
+
 def sqlite_text(value: Any) -> str:
     """A text, a BLOB that is one in UTF-8, or the digits of a number."""
     try:

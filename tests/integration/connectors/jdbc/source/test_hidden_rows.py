@@ -96,6 +96,41 @@ def test_timestamps_that_sqlite_does_not_read_are_counted(sqlite_database: Datab
     assert run.ids() == [3, 4] and run.notes[0].startswith(named)
 
 
+@pytest.mark.parametrize("more", [{}, {"query": "SELECT * FROM orders"}], ids=["table", "query"])
+def test_text_that_sqlite_takes_for_the_present_is_counted(sqlite_database: Database, more: dict[str, str]) -> None:
+    """`DEFAULT 'now'`, as in PostgreSQL, stores the word, which is after the upper bound of every run."""
+    sqlite_database.execute(
+        "CREATE TABLE orders (id int, changed TIMESTAMP NOT NULL DEFAULT 'now')",
+        "INSERT INTO orders VALUES (1, '2026-01-01'), (2, 'NOW')",
+        "INSERT INTO orders (id) VALUES (3)",
+    )
+    runs = copies(sqlite_database, "timestamp", timestamp_column_name="changed", **more)
+    run = runs.run()
+    assert run.ids() == [1]
+    assert run.notes[0].endswith("in changed and are not copied, because such rows cannot be found by position.")
+    assert "2 rows of " in run.notes[0] and "a value that SQLite does not read as a date and time" in run.notes[0]
+
+
+def test_key_of_sqlite_that_may_be_null_is_refused_or_its_rows_are_counted(sqlite_database: Database) -> None:
+    """INTEGER PRIMARY KEY is the row id, but not with DESC: rows with null were gone without a word."""
+    sqlite_database.execute(
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY DESC)",
+        "INSERT INTO orders VALUES (NULL), (2)",
+        "CREATE TABLE lines (id INTEGER PRIMARY KEY DESC) WITHOUT ROWID",
+        "INSERT INTO lines VALUES (3)",
+        "CREATE TABLE parts (id INTEGER, PRIMARY KEY (id DESC))",
+        "INSERT INTO parts VALUES (4)",
+    )
+    run = copies(sqlite_database, "incrementing").run()
+    assert sorted(run.ids()) == [3, 4]
+    ((name, error),) = run.left_out.items()
+    assert name.endswith("orders") and error.code == "database.nullable"
+    run = copies(sqlite_database, "incrementing", table_whitelist="orders", validate_non_null="false").run()
+    assert run.ids() == [2] and any("1 row of orders has null in id and is not copied" in note for note in run.notes)
+    run = copies(sqlite_database, "bulk", table_whitelist="orders").run()
+    assert run.ids() == [None, 2]
+
+
 @pytest.mark.parametrize("value", ["2458849.5", "'2020-01-01 24:00:00'", "'10:00'", "'2020-02-30'"])
 def test_timestamps_of_sqlite_that_no_offset_holds_are_refused(sqlite_database: Database, value: str) -> None:
     sqlite_database.execute(

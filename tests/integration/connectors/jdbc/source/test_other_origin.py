@@ -359,44 +359,6 @@ def test_many_tables_that_moved_are_one_note(sqlite_database: Database) -> None:
     assert note.endswith("t09: 1 row and 2 more.")
 
 
-ADD_PART = {
-    "partition": (
-        "CREATE TABLE p (id bigint NOT NULL, changed timestamp NOT NULL) PARTITION BY RANGE (id)",
-        "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (100) TO (200)",
-        "ALTER TABLE p ATTACH PARTITION p0 FOR VALUES FROM (0) TO (100)",
-    ),
-    "heir": (
-        "CREATE TABLE p (id bigint NOT NULL, changed timestamp NOT NULL)",
-        "CREATE TABLE p1 () INHERITS (p)",
-        "ALTER TABLE p0 INHERIT p",
-    ),
-}
-
-
-@pytest.mark.parametrize("mode", ["incrementing", "timestamp"])
-@pytest.mark.parametrize("kind", ADD_PART)
-def test_rows_of_a_partition_that_is_attached_are_counted(postgresql_database: Database, kind: str, mode: str) -> None:
-    make_parent, make_part, attach = ADD_PART[kind]
-    rows = "INSERT INTO {} SELECT n, timestamp '2026-01-01' + n * interval '1 second' FROM generate_series({}, {}) n"
-    postgresql_database.execute(make_parent, make_part, rows.format("p1", 100, 110))
-    runs = copies(postgresql_database, mode, table_types="TABLE,PARTITIONED TABLE", table_whitelist="p")
-    assert len(runs.run().ids()) == 11
-    create = "CREATE TABLE p{} (id bigint NOT NULL, changed timestamp NOT NULL)"
-    postgresql_database.execute(create.format(0), rows.format("p0", 1, 50), attach, rows.format("p1", 111, 112))
-    run = runs.run()
-    assert sorted(run.ids()) == [111, 112]
-    (note,) = run.notes
-    assert ".public.p: 50 rows in " in note
-    postgresql_database.execute(
-        create.format(2),
-        attach.replace("p0", "p2").replace("(0) TO (100)", "(200) TO (300)"),
-        rows.format("p2", 200, 202),
-    )
-    run = runs.run()
-    assert sorted(run.ids()) == [200, 201, 202]
-    assert run.notes == []
-
-
 def test_sequence_that_gives_numbers_below_the_offset_is_refused(postgresql_database: Database) -> None:
     postgresql_database.execute(
         "CREATE TABLE orders (id serial PRIMARY KEY, v text)", "INSERT INTO orders VALUES (1, 'a'), (100, 'b')"

@@ -63,6 +63,18 @@ def test_words_of_a_masked_query_are_not_repeated(database: Database) -> None:
     assert "2 warnings" in note and "1365" in note and "Division" not in note
 
 
+def test_warnings_of_a_server_that_keeps_none_are_named(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `max_error_count=0` the server does not even count them: values were changed without a word."""
+    own = MySqlDialect.connect_arguments
+
+    def limited(self: MySqlDialect, address: object) -> dict[str, object]:
+        return {**own(self, address), "init_command": "SET max_error_count = 0"}  # type: ignore[arg-type]
+
+    monkeypatch.setattr(MySqlDialect, "connect_arguments", limited)
+    (note,) = warned(database, False, query="SELECT CAST(n AS SIGNED) AS found FROM a")
+    assert "1 warning" in note and "1292" in note
+
+
 def test_results_without_warnings_have_no_note(database: Database) -> None:
     assert warned(database, False) == []
     assert (

@@ -55,6 +55,14 @@ def test_numbers_are_as_they_were_written(
         ("NUMERIC(5)", "1.5", "best_fit", "not a whole number of 32 bits"),
         ("NUMERIC(5)", "123456789012", "best_fit", "not a whole number of 32 bits"),
         ("NUMERIC(2)", "300", "precision_only", "not a whole number of 8 bits"),
+        # Python takes these texts for numbers, SQLite does not.
+        ("DECIMAL(10,2)", "'1_000'", "none", "it is not a number"),
+        ("DECIMAL(10,2)", "'\uff11'", "none", "it is not a number"),
+        ("DECIMAL(10,2)", "'1_000'", "best_fit", "it is not a number"),
+        ("REAL", "'1_000'", "none", "it is not a number"),
+        ("REAL", "'\uff11'", "none", "it is not a number"),
+        ("REAL", "'nan'", "none", "it is not a number"),
+        ("DOUBLE", "x'31'", "none", "it is not a number"),
     ],
 )
 def test_numbers_that_do_not_fit_are_refused(
@@ -127,3 +135,21 @@ def test_text_that_is_not_utf_8_is_not_shown(database: Database) -> None:
     ) as caught:
         copied(database, "TEXT", "CAST(x'736563726574ff' AS TEXT)", False)
     assert "secret" not in str(caught.value)
+
+
+@BOTH_PATHS
+@pytest.mark.parametrize(
+    ("second", "reason"),
+    [("9007199254740993", "a whole number with more digits than a double keeps"), ("'1.5'", "it is not a number")],
+)
+def test_number_of_a_query_that_its_double_does_not_hold_is_refused(
+    database: Database, second: str, reason: str, columnar: bool
+) -> None:
+    """A column of a query has the type of its first value; the number became another one without a word."""
+    database.execute("CREATE TABLE t (c)", f"INSERT INTO t VALUES (1.5), (9007199254740992), ({second})")
+    config = {"connection.url": database.jdbc_url, "mode": "bulk"}
+    query = "SELECT c FROM t WHERE {}"
+    run = Copies({**config, "query": query.format("rowid < 3")}, columnar=columnar).run()
+    assert [record.value["c"] for record in run.records] == [1.5, 9007199254740992.0]
+    with pytest.raises(DataError, match=reason):
+        Copies({**config, "query": query.format("true")}, columnar=columnar).run()

@@ -1,0 +1,65 @@
+"""An incrementing column that a query or a view counts for each run tells of no row whether it is new."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_connect.connectors.jdbc.source.read.computed_numbers import counted_by
+from airflow_connect.errors import ConfigError
+from tests.support.copies.jdbc_source import Copies
+from tests.support.servers.databases import Database
+
+pytestmark = pytest.mark.integration
+COUNTED = "SELECT CAST(row_number() OVER (ORDER BY a.name) AS integer) AS {0}, a.name FROM a"
+QUOTES = {"postgresql": '"', "mysql": "`", "sqlite": '"'}
+
+
+@pytest.fixture(params=["postgresql", "mariadb", "sqlite"])
+def database(request: pytest.FixtureRequest) -> Database:
+    made: Database = request.getfixturevalue(f"{request.param}_database")
+    made.execute("CREATE TABLE a (name varchar(20) NOT NULL)", "INSERT INTO a VALUES ('b'), ('d')")
+    return made
+
+
+@pytest.mark.parametrize("what", ["query", "view"])
+def test_rows_that_a_query_or_a_view_counts_are_named(database: Database, what: str) -> None:
+    """The new row had the number of an older one, which was copied again in its place."""
+    quote = QUOTES[database.dialect]
+    statement = COUNTED.format(f"{quote}no{quote}")
+    database.execute(f"CREATE VIEW counted AS {statement}")
+    more = {"query": statement} if what == "query" else {"table.types": "VIEW"}
+    config = {"connection.url": database.jdbc_url, "mode": "incrementing", "incrementing.column.name": "no", **more}
+    runs = Copies({**config, "validate.non.null": "false"})
+    if database.dialect == "sqlite" and what == "view":  # It does not tell the type of what a view computes.
+        with pytest.raises(ConfigError, match="column no of table counted has no declared type, which is not a whole"):
+            runs.run()
+        return
+    for name, found in (("b", ["b", "d"]), ("a", ["d"])):
+        if name == "a":
+            database.execute("INSERT INTO a VALUES ('a')")
+        run = runs.run()
+        assert [value["name"] for value in run.values] == found
+        (note,) = [note for note in run.notes if "anew in each run" in note]
+        assert "computes the incrementing column no with row_number" in note
+        assert note.startswith("The query " if what == "query" else "The view ")
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("SELECT row_number() OVER (ORDER BY name, x) AS id, name FROM a", "row_number"),
+        ("SELECT name, rank() over w id FROM a WINDOW w AS (ORDER BY name)", "rank"),
+        ("SELECT * FROM (SELECT name, 10 + (dense_rank() OVER (ORDER BY name)) AS id FROM a) x", "dense_rank"),
+        ("SELECT DISTINCT nextval('s') AS \"id\" FROM a", "nextval"),
+        ("SELECT (@n := @n + 1) AS `id` FROM a", "@n"),
+        ("SELECT RAND() * 100 AS ID FROM a", "rand"),
+        ("SELECT row_number() OVER (ORDER BY name) AS n, id FROM a", ""),
+        ("SELECT id, row_number() OVER (ORDER BY id) AS n FROM a", ""),
+        ("SELECT * FROM (SELECT id, row_number() OVER (PARTITION BY id ORDER BY id) AS n FROM a) x WHERE n = 1", ""),
+        ("SELECT 'row_number() OVER () AS id' AS t, id /* rank() AS id */ FROM a -- rank() AS id", ""),
+        ("SELECT a.id, b.name FROM a JOIN b ON b.id = a.id", ""),
+        ("SELECT max(a.id) AS id FROM a GROUP BY name", ""),
+    ],
+)
+def test_column_that_is_counted_is_recognised(statement: str, found: str) -> None:
+    assert counted_by(statement, "id") == found
