@@ -176,8 +176,9 @@ class Origin:
                     " are not copied now. If they are not those that were copied before, delete or set the offsets"
                 )
                 self._told.setdefault(sentence, []).append(f"{key}: {rows}")
+            if not changed and not is_other:
+                self._name_added(table, before, now, position, is_loading=is_loading)
             if not changed and not is_other and not is_loading:
-                self._name_added(table, before, now, position)
                 self._moves[key] = before[_LAST:], position
         self._now[key] = now
 
@@ -344,7 +345,9 @@ class Origin:
         )
         return found[0] if found else ("", 1)
 
-    def _name_added(self, table: TableId | None, before: Sequence[str], now: Sequence[str], position: Position) -> None:
+    def _name_added(
+        self, table: TableId | None, before: Sequence[str], now: Sequence[str], position: Position, *, is_loading: bool
+    ) -> None:
         """Name partitions, and tables behind a view or the query, that were added with rows at or below the offset."""
         is_derived = table is None or now[0].startswith(VIEW)
         if before[_PARTS] == now[_PARTS] or (is_derived and len(before) <= _NUMBERS):
@@ -353,7 +356,7 @@ class Origin:
         if table is None:  # It may read a single partition of a table that got another one.
             added.intersection_update(self._oids_behind)
         for part in parts_named(self._reading.connection, sorted(added)):
-            rows = self._rows_up_to(table, position, is_loading=False, part=part)
+            rows = self._rows_up_to(table, position, is_loading, part=part)
             if rows:
                 key = QUERY if table is None else table.full_name
                 self._told.setdefault(_ADDED, []).append(f"{key}: {rows} in {part.full_name}")
@@ -362,9 +365,10 @@ class Origin:
         self, table: TableId | None, position: Position, is_loading: bool, part: TableId | None = None
     ) -> str:
         """What would not be copied, in words; "": nothing. `part`: of the table, whose rows alone are counted."""
-        if is_loading:
-            return _LOADING
         reading, config = self._reading, self._reading.config
+        if is_loading:
+            is_empty = part is not None and reading.execute(reading.source(part).any("true", {})).fetchone() is None
+            return "" if is_empty else _LOADING
         if config.lookback_ms and position.timestamp_us is not None:
             sent = SentRows(position, config.lookback_ms * 1000, config.lookback_rows)
             position = position.changed(timestamp_us=sent.begin_us, local_us=None)

@@ -152,3 +152,20 @@ def test_rows_of_a_partition_are_counted_if_a_mapping_names_its_table_only(postg
     postgresql_database.execute(create, rows.format("p0", 1, 50), attach)
     (note,) = runs.run().notes
     assert ".public.p: 50 rows in " in note
+
+
+def test_rows_of_a_partition_that_is_attached_during_an_unfinished_load_are_named(
+    postgresql_database: Database,
+) -> None:
+    """Ranges that were complete are not read again, and the document of the run had the partition already."""
+    make_parent, make_part, attach = ADD_PART["partition"]
+    rows = "INSERT INTO {} SELECT n, timestamp '2026-01-01' + n * interval '1 second' FROM generate_series({}, {}) n"
+    create = "CREATE TABLE p{} (id bigint NOT NULL, changed timestamp NOT NULL)"
+    postgresql_database.execute(make_parent, make_part, rows.format("p1", 100, 199), "ANALYZE p")
+    chosen = {"table_types": "PARTITIONED TABLE", "table_split_min_rows": "20", "batch_max_rows": "10"}
+    runs = copies(postgresql_database, "incrementing", **chosen)
+    assert len(runs.run(tasks=3, batches=1).tasks) == 3
+    empty = attach.replace("p0", "p2").replace("(0) TO (100)", "(200) TO (300)")
+    postgresql_database.execute(create.format(2), empty, create.format(0), rows.format("p0", 1, 50), attach)
+    (note,) = [note for note in runs.run(tasks=3).notes if "were added" in note]
+    assert ".public.p: complete ranges of an unfinished first copy in " in note and note.endswith(".public.p0.")
