@@ -144,8 +144,9 @@ def test_key_of_sqlite_that_may_be_null_is_refused_or_its_rows_are_counted(sqlit
     assert name.endswith("orders") and error.code == "database.nullable"
     run = copies(sqlite_database, "incrementing", table_whitelist="orders", validate_non_null="false").run()
     assert run.ids() == [2] and any("1 row of orders has null in id and is not copied" in note for note in run.notes)
-    run = copies(sqlite_database, "bulk", table_whitelist="orders").run()
-    assert run.ids() == [None, 2]
+    sqlite_database.execute("INSERT INTO orders VALUES (4), (5), (6), (7)")
+    run = copies(sqlite_database, "bulk", table_whitelist="orders", table_split_min_rows="2").run(tasks=2)
+    assert run.ids() == [None, 2, 4, 5, 6, 7]  # No range of the key would have the row with null.
 
 
 @pytest.mark.parametrize("value", ["2458849.5", "'2020-01-01 24:00:00'", "'10:00'", "'2020-02-30'"])
