@@ -350,7 +350,8 @@ class Origin:
     ) -> None:
         """Name partitions, and tables behind a view or the query, that were added with rows at or below the offset."""
         is_derived = table is None or now[0].startswith(VIEW)
-        if before[_PARTS] == now[_PARTS] or (is_derived and len(before) <= _NUMBERS):
+        # Earlier documents have no parts, or not those of views and queries.
+        if len(before) <= (_NUMBERS if is_derived else _PARTS) or before[_PARTS] == now[_PARTS]:
             return
         added = set(now[_PARTS].split(",")).difference(before[_PARTS].split(","), [""])
         if table is None:  # It may read a single partition of a table that got another one.

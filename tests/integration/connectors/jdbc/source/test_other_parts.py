@@ -169,3 +169,26 @@ def test_rows_of_a_partition_that_is_attached_during_an_unfinished_load_are_name
     postgresql_database.execute(create.format(2), empty, create.format(0), rows.format("p0", 1, 50), attach)
     (note,) = [note for note in runs.run(tasks=3).notes if "were added" in note]
     assert ".public.p: complete ranges of an unfinished first copy in " in note and note.endswith(".public.p0.")
+
+
+@pytest.mark.parametrize("known", [3, 5], ids=["without parts", "without numbers"])
+@pytest.mark.parametrize("what", ["table", "view", "query"])
+def test_document_of_an_earlier_release_is_no_reason_for_a_note(
+    postgresql_database: Database, what: str, known: int
+) -> None:
+    make_parent, make_part, _ = ADD_PART["partition"]
+    rows = "INSERT INTO p1 SELECT n, timestamp '2026-01-01' + n * interval '1 second' FROM generate_series(100, 110) n"
+    postgresql_database.execute(make_parent, make_part, rows, "CREATE VIEW v AS SELECT * FROM p")
+    chosen = {"query": "SELECT * FROM p"} if what == "query" else {"table_types": "PARTITIONED TABLE,VIEW"}
+    if what != "query":
+        chosen["table_whitelist"] = what.replace("table", "p").replace("view", "v")
+    runs = copies(postgresql_database, "incrementing", validate_non_null="false", **chosen)
+    assert len(runs.run().ids()) == 11
+    tables = {name: [*found[:3], *([""] * (known - 3))] for name, found in runs.kept["tables"].items()}
+    runs.kept = {**runs.kept, "tables": tables}
+    if what == "table" and known > 3:
+        tables[next(iter(tables))][4] = ",".join(
+            oid for (oid,) in postgresql_database.rows("SELECT inhrelid::text FROM pg_inherits")
+        )
+    assert runs.run().notes == []
+    assert runs.run().notes == []
