@@ -55,6 +55,7 @@ _SHOWN = 10
 _HIBERNATE = "hibernate_sequence"
 """That of all tables, by default of Hibernate up to release 5."""
 _AUTO = "the column that the database numbers"
+_UNKNOWN = "an unknown number of rows"
 _LOADING = "complete ranges of an unfinished first copy"
 _LAST, _PARTS, _NUMBERS = 3, 4, 5
 """Where what is known of a table has the last number of a sequence, its partitions, and the numbers of columns."""
@@ -356,8 +357,8 @@ class Origin:
         added = set(now[_PARTS].split(",")).difference(before[_PARTS].split(","), [""])
         if table is None:  # It may read a single partition of a table that got another one.
             added.intersection_update(self._oids_behind)
-        for part in parts_named(self._reading.connection, sorted(added)):
-            rows = self._rows_up_to(table, position, is_loading, part=part)
+        for part, is_readable in parts_named(self._reading.connection, sorted(added)):
+            rows = self._rows_up_to(table, position, is_loading, part=part) if is_readable else _UNKNOWN
             if rows:
                 key = QUERY if table is None else table.full_name
                 self._told.setdefault(_ADDED, []).append(f"{key}: {rows} in {part.full_name}")
@@ -378,7 +379,7 @@ class Origin:
             source = reading.source(part)
             kinds = {column.name: column.kind for column in reading.described(source)}
             if any(kinds.get(column.name) is not column.kind for column in criteria.tracked.columns):
-                return "an unknown number of rows"  # The view, or the query, computes the tracked columns.
+                return _UNKNOWN  # The view, or the query, computes the tracked columns.
             criteria = criteria.of(source)
         statement = criteria.copied(position, MOST_COUNTED)
         count = int(reading.execute(statement).scalar_one()) if statement is not None else 0
