@@ -29,6 +29,8 @@ _LISTED = 4
 _SQLITE_FORM = "%Y-%m-%d %H:%M:%f"
 _SQLITE_PRESENT = "'now', 'subsec', 'subsecond'"
 """Texts that SQLite takes for the time of the statement: a row with one would be after the upper bound of every run."""
+_YEARS, _YEAR_S = 10, 31_557_600
+"""Numbers that are a time so many years before or after now in seconds are days of January 1970 in milliseconds."""
 _FIRST = {"postgresql": "> '-infinity'", "mysql": ">= '0001-01-01'", "sqlite": "IS NOT NULL"}
 _NO_TIME = {"postgresql": "IN ('infinity', '-infinity')", "mysql": "< '0001-01-01'", "sqlite": "IS NULL"}
 """Which timestamps rows have that no position finds: infinite ones, MySQL's zero date, and what SQLite cannot read."""
@@ -282,6 +284,15 @@ class Criteria:
         finite = f" AND {self._time} < 'infinity'" if self._database == "postgresql" else ""
         counting = self._source.count(f"{self._time} > :{_END}{finite}")
         return Statement(counting.sql, {_END: self._end(moment_us)})
+
+    def in_seconds(self, clock_us: int) -> Statement | None:
+        """The number of rows of SQLite whose number would be a time of these years in seconds; None: there are none."""
+        if self._database != "sqlite" or not self._time:
+            return None
+        around = [clock_us // SECOND_US + years * _YEAR_S for years in (-_YEARS, _YEARS)]
+        names = [self._quoting.text(column.name) for column in self.tracked.timestamps]
+        is_number = [f"(typeof({name}) = 'integer' AND {name} BETWEEN {around[0]} AND {around[1]})" for name in names]
+        return self._source.count(" OR ".join(is_number))
 
     def instants(self) -> Statement:
         """One row of SQLite with a timestamp that is an instant: a number, or a text with a zone."""

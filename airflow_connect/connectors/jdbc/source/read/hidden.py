@@ -131,6 +131,7 @@ def note_hidden(reading: Reading, criteria: Criteria, source: Source, position: 
             f"a timestamp in {where} that is more than a day ahead",
             "before the database's clock has reached it.",
         )
+    _note_seconds(reading, criteria, source)
     negative = criteria.negative(position)
     if negative is not None:
         say(
@@ -138,4 +139,18 @@ def note_hidden(reading: Reading, criteria: Criteria, source: Source, position: 
             f"a negative number in {tracked.columns[-1].name}",
             "because the first run begins at 0, as in Kafka Connect. To copy the table again with them, set its offset"
             " to a smaller number.",
+        )
+
+
+def _note_seconds(reading: Reading, criteria: Criteria, source: Source) -> None:
+    """Name rows of SQLite whose tracked number seems to have seconds: the upper bound of a run is not in them."""
+    statement = criteria.in_seconds(reading.clock_us)
+    number = 0 if statement is None else reading.execute(statement).scalar_one()
+    if number:
+        where = ", ".join(column.name for column in criteria.tracked.timestamps)
+        reading.note(
+            f"{counted(number, 'row')} of {source.name} {agreeing(number, 'have')} a number in {where} that is a time"
+            " of these years in seconds. It is read as milliseconds since 1970, as by Kafka Connect's driver: its time"
+            " is one of January 1970, and a row that is written in a second of which rows were copied is NOT copied."
+            " Store milliseconds, or select the number times 1000 in a query."
         )

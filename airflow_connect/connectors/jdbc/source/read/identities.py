@@ -91,9 +91,11 @@ JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid JOIN pg_catalog.pg_namespace n 
 WHERE s.seqincrement > 1
 """
 _PG_PARTS = """
-SELECT current_database(), n.nspname, c.relname
+SELECT current_database(), n.nspname, c.relname,
+       has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.oid::text = ANY(%(oids)s::text[]) AND c.relkind IN ('r', 'f') ORDER BY 2, 3
+WHERE c.oid::text = ANY(%(oids)s::text[]) AND (c.relkind = 'f' OR c.relkind = 'r' AND pg_relation_size(c.oid) > 0)
+ORDER BY 2, 3
 """
 _PG_RELATIVES = """
 WITH RECURSIVE above AS (SELECT c.oid FROM pg_catalog.pg_class c WHERE c.oid::text = ANY(%(oids)s::text[]) UNION
@@ -198,9 +200,13 @@ def relatives(connection: Connection, oids: Iterable[str]) -> list[str]:
     return [str(oid) for (oid,) in connection.exec_driver_sql(_PG_RELATIVES, {"oids": list(oids)})]
 
 
-def parts_named(connection: Connection, oids: Sequence[str]) -> list[TableId]:
-    """The partitions of PostgreSQL with these oids."""
-    return [TableId(*row) for row in connection.exec_driver_sql(_PG_PARTS, {"oids": list(oids)})]
+def parts_named(connection: Connection, oids: Sequence[str]) -> list[tuple[TableId, bool]]:
+    """The partitions of PostgreSQL with these oids that may have rows, and whether the user may read each by itself.
+
+    Who may read a table may read its partitions as parts of it only.
+    """
+    found = connection.exec_driver_sql(_PG_PARTS, {"oids": list(oids)})
+    return [(TableId(*row[:3]), bool(row[3])) for row in found]
 
 
 def _of_mysql(connection: Connection, tables: Sequence[TableId]) -> dict[TableId, str]:

@@ -55,6 +55,7 @@ _SHOWN = 10
 _HIBERNATE = "hibernate_sequence"
 """That of all tables, by default of Hibernate up to release 5."""
 _AUTO = "the column that the database numbers"
+_UNKNOWN = "an unknown number of rows"
 _LOADING = "complete ranges of an unfinished first copy"
 _LAST, _PARTS, _NUMBERS = 3, 4, 5
 """Where what is known of a table has the last number of a sequence, its partitions, and the numbers of columns."""
@@ -176,8 +177,9 @@ class Origin:
                     " are not copied now. If they are not those that were copied before, delete or set the offsets"
                 )
                 self._told.setdefault(sentence, []).append(f"{key}: {rows}")
+            if not changed and not is_other:
+                self._name_added(table, before, now, position, is_loading=is_loading)
             if not changed and not is_other and not is_loading:
-                self._name_added(table, before, now, position)
                 self._moves[key] = before[_LAST:], position
         self._now[key] = now
 
@@ -344,16 +346,19 @@ class Origin:
         )
         return found[0] if found else ("", 1)
 
-    def _name_added(self, table: TableId | None, before: Sequence[str], now: Sequence[str], position: Position) -> None:
+    def _name_added(
+        self, table: TableId | None, before: Sequence[str], now: Sequence[str], position: Position, *, is_loading: bool
+    ) -> None:
         """Name partitions, and tables behind a view or the query, that were added with rows at or below the offset."""
         is_derived = table is None or now[0].startswith(VIEW)
-        if before[_PARTS] == now[_PARTS] or (is_derived and len(before) <= _NUMBERS):
+        # Earlier documents have no parts, or not those of views and queries.
+        if len(before) <= (_NUMBERS if is_derived else _PARTS) or before[_PARTS] == now[_PARTS]:
             return
         added = set(now[_PARTS].split(",")).difference(before[_PARTS].split(","), [""])
         if table is None:  # It may read a single partition of a table that got another one.
             added.intersection_update(self._oids_behind)
-        for part in parts_named(self._reading.connection, sorted(added)):
-            rows = self._rows_up_to(table, position, is_loading=False, part=part)
+        for part, is_readable in parts_named(self._reading.connection, sorted(added)):
+            rows = self._rows_up_to(table, position, is_loading, part=part) if is_readable else _UNKNOWN
             if rows:
                 key = QUERY if table is None else table.full_name
                 self._told.setdefault(_ADDED, []).append(f"{key}: {rows} in {part.full_name}")
@@ -362,9 +367,10 @@ class Origin:
         self, table: TableId | None, position: Position, is_loading: bool, part: TableId | None = None
     ) -> str:
         """What would not be copied, in words; "": nothing. `part`: of the table, whose rows alone are counted."""
-        if is_loading:
-            return _LOADING
         reading, config = self._reading, self._reading.config
+        if is_loading:
+            is_empty = part is not None and reading.execute(reading.source(part).any("true", {})).fetchone() is None
+            return "" if is_empty else _LOADING
         if config.lookback_ms and position.timestamp_us is not None:
             sent = SentRows(position, config.lookback_ms * 1000, config.lookback_rows)
             position = position.changed(timestamp_us=sent.begin_us, local_us=None)
@@ -373,7 +379,7 @@ class Origin:
             source = reading.source(part)
             kinds = {column.name: column.kind for column in reading.described(source)}
             if any(kinds.get(column.name) is not column.kind for column in criteria.tracked.columns):
-                return "an unknown number of rows"  # The view, or the query, computes the tracked columns.
+                return _UNKNOWN  # The view, or the query, computes the tracked columns.
             criteria = criteria.of(source)
         statement = criteria.copied(position, MOST_COUNTED)
         count = int(reading.execute(statement).scalar_one()) if statement is not None else 0

@@ -78,6 +78,11 @@ def note_time_functions(reading: Reading, opaque: Collection[TableId | None]) ->
     for table in opaque if has_zone or reading.config.mode != names.BULK else ():
         statement = reading.config.query if table is None else definition(reading, table)
         what = "The query" if table is None else f"The view {table.full_name}"
+        if not statement and reading.config.mode != names.BULK:
+            reading.note(
+                f"{what} has a definition that the user in connection.user may not see, so runs do not notice that it"
+                " was changed, nor what in it hides rows from them. Grant SHOW VIEW."
+            )
         if has_zone and (found := sorted(set(local_functions(statement)))):
             reading.note(
                 f"{what} has functions that depend on the time zone of the session if they get or make points in time"

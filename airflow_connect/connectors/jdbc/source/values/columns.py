@@ -296,6 +296,9 @@ def sqlite_column(name: str, declared: str) -> Column:
 
 SQLITE_KEY_INDEX = "SELECT 1 FROM pragma_index_list(?) WHERE origin = 'pk'"
 """Whether the primary key has an index of its own: it is not the row id then."""
+_SQLITE_COLUMNS = f"""
+SELECT name, type, "notnull", pk, EXISTS ({SQLITE_KEY_INDEX}) FROM pragma_table_xinfo(?)
+"""
 
 
 def _sqlite(connection: Connection, cursor: Any, table: tuple[str, str] | None) -> list[Column]:
@@ -303,10 +306,10 @@ def _sqlite(connection: Connection, cursor: Any, table: tuple[str, str] | None) 
     if table is None:
         # The driver does not tell the types of a query's columns: any value that is not null tells its own.
         return [Column(name, Kind.UNKNOWN, "") for name in names]
-    rows = list(connection.exec_driver_sql('SELECT name, type, "notnull", pk FROM pragma_table_xinfo(?)', (table[1],)))
+    rows = list(connection.exec_driver_sql(_SQLITE_COLUMNS, (table[1], table[1])))
     key = [row for row in rows if row[3]]
     # INTEGER PRIMARY KEY DESC is no row id: it has an index like other keys, and may be null.
-    has_index = bool(list(connection.exec_driver_sql(SQLITE_KEY_INDEX, (table[1],))))
+    has_index = bool(rows and rows[0][4])
     known: Mapping[str, Column] = {
         row[0]: replace(
             sqlite_column(row[0], row[1]),

@@ -44,6 +44,28 @@ def test_rows_that_a_query_or_a_view_counts_are_named(database: Database, what: 
         assert note.startswith("The query " if what == "query" else "The view ")
 
 
+def test_view_whose_definition_the_user_may_not_see_is_named(mariadb_database: Database, unique_name: str) -> None:
+    """Without SHOW VIEW the definition is an empty text, in each run the same one."""
+    user = unique_name.replace("-", "_")[-32:]
+    ((name,),) = mariadb_database.rows("SELECT database()")
+    mariadb_database.execute(
+        "CREATE TABLE a (id int NOT NULL PRIMARY KEY)",
+        "INSERT INTO a VALUES (1)",
+        "CREATE VIEW seen AS SELECT id FROM a",
+        f"CREATE USER {user}@'%%'",
+        f"GRANT SELECT ON {name}.seen TO {user}@'%%'",
+    )
+    config = {"connection.url": mariadb_database.jdbc_url.partition("?")[0], "connection.user": user}
+    config |= {"mode": "incrementing", "incrementing.column.name": "id", "table.types": "VIEW"}
+    try:
+        run = Copies(config).run()
+        assert run.ids() == [1] and [note for note in run.notes if "Grant SHOW VIEW." in note]
+        mariadb_database.execute(f"GRANT SHOW VIEW ON {name}.seen TO {user}@'%%'")
+        assert not [note for note in Copies(config).run().notes if "SHOW VIEW" in note]
+    finally:
+        mariadb_database.execute(f"DROP USER {user}@'%%'")
+
+
 @pytest.mark.parametrize(
     ("statement", "found"),
     [

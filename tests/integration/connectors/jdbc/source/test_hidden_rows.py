@@ -111,6 +111,23 @@ def test_text_that_sqlite_takes_for_the_present_is_counted(sqlite_database: Data
     assert "2 rows of " in run.notes[0] and "a value that SQLite does not read as a date and time" in run.notes[0]
 
 
+@pytest.mark.parametrize("more", [{}, {"query": "SELECT * FROM orders"}], ids=["table", "query"])
+@pytest.mark.parametrize("kind", ["INTEGER", "TIMESTAMP"])
+def test_numbers_of_sqlite_that_seem_to_be_seconds_are_named(
+    sqlite_database: Database, kind: str, more: dict[str, str]
+) -> None:
+    """They are days of January 1970 in milliseconds: a row of a second that was copied in part was never found."""
+    sqlite_database.execute(
+        f"CREATE TABLE orders (id int, changed {kind} NOT NULL)",
+        "INSERT INTO orders VALUES (1, unixepoch() - 60), (2, unixepoch() - 60), (3, 1767225600000), (4, 0)",
+    )
+    runs = copies(sqlite_database, "timestamp", timestamp_column_name="changed", **more)
+    run = runs.run()
+    assert sorted(run.ids()) == [1, 2, 3, 4]
+    (note,) = [note for note in run.notes if "in seconds" in note]
+    assert note.startswith("2 rows of ") and "a number in changed" in note
+
+
 def test_key_of_sqlite_that_may_be_null_is_refused_or_its_rows_are_counted(sqlite_database: Database) -> None:
     """INTEGER PRIMARY KEY is the row id, but not with DESC: rows with null were gone without a word."""
     sqlite_database.execute(
@@ -127,8 +144,9 @@ def test_key_of_sqlite_that_may_be_null_is_refused_or_its_rows_are_counted(sqlit
     assert name.endswith("orders") and error.code == "database.nullable"
     run = copies(sqlite_database, "incrementing", table_whitelist="orders", validate_non_null="false").run()
     assert run.ids() == [2] and any("1 row of orders has null in id and is not copied" in note for note in run.notes)
-    run = copies(sqlite_database, "bulk", table_whitelist="orders").run()
-    assert run.ids() == [None, 2]
+    sqlite_database.execute("INSERT INTO orders VALUES (4), (5), (6), (7)")
+    run = copies(sqlite_database, "bulk", table_whitelist="orders", table_split_min_rows="2").run(tasks=2)
+    assert run.ids() == [None, 2, 4, 5, 6, 7]  # No range of the key would have the row with null.
 
 
 @pytest.mark.parametrize("value", ["2458849.5", "'2020-01-01 24:00:00'", "'10:00'", "'2020-02-30'"])

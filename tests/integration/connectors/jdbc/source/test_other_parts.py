@@ -152,3 +152,79 @@ def test_rows_of_a_partition_are_counted_if_a_mapping_names_its_table_only(postg
     postgresql_database.execute(create, rows.format("p0", 1, 50), attach)
     (note,) = runs.run().notes
     assert ".public.p: 50 rows in " in note
+
+
+def test_rows_of_a_partition_that_is_attached_during_an_unfinished_load_are_named(
+    postgresql_database: Database,
+) -> None:
+    """Ranges that were complete are not read again, and the document of the run had the partition already."""
+    make_parent, make_part, attach = ADD_PART["partition"]
+    rows = "INSERT INTO {} SELECT n, timestamp '2026-01-01' + n * interval '1 second' FROM generate_series({}, {}) n"
+    create = "CREATE TABLE p{} (id bigint NOT NULL, changed timestamp NOT NULL)"
+    postgresql_database.execute(make_parent, make_part, rows.format("p1", 100, 199), "ANALYZE p")
+    chosen = {"table_types": "PARTITIONED TABLE", "table_split_min_rows": "20", "batch_max_rows": "10"}
+    runs = copies(postgresql_database, "incrementing", **chosen)
+    assert len(runs.run(tasks=3, batches=1).tasks) == 3
+    empty = attach.replace("p0", "p2").replace("(0) TO (100)", "(200) TO (300)")
+    postgresql_database.execute(create.format(2), empty, create.format(0), rows.format("p0", 1, 50), attach)
+    (note,) = [note for note in runs.run(tasks=3).notes if "were added" in note]
+    assert ".public.p: complete ranges of an unfinished first copy in " in note and note.endswith(".public.p0.")
+
+
+@pytest.mark.parametrize("known", [3, 5], ids=["without parts", "without numbers"])
+@pytest.mark.parametrize("what", ["table", "view", "query"])
+def test_document_of_an_earlier_release_is_no_reason_for_a_note(
+    postgresql_database: Database, what: str, known: int
+) -> None:
+    make_parent, make_part, _ = ADD_PART["partition"]
+    rows = "INSERT INTO p1 SELECT n, timestamp '2026-01-01' + n * interval '1 second' FROM generate_series(100, 110) n"
+    postgresql_database.execute(make_parent, make_part, rows, "CREATE VIEW v AS SELECT * FROM p")
+    chosen = {"query": "SELECT * FROM p"} if what == "query" else {"table_types": "PARTITIONED TABLE,VIEW"}
+    if what != "query":
+        chosen["table_whitelist"] = what.replace("table", "p").replace("view", "v")
+    runs = copies(postgresql_database, "incrementing", validate_non_null="false", **chosen)
+    assert len(runs.run().ids()) == 11
+    tables = {name: [*found[:3], *([""] * (known - 3))] for name, found in runs.kept["tables"].items()}
+    runs.kept = {**runs.kept, "tables": tables}
+    if what == "table" and known > 3:
+        tables[next(iter(tables))][4] = ",".join(
+            oid for (oid,) in postgresql_database.rows("SELECT inhrelid::text FROM pg_inherits")
+        )
+    assert runs.run().notes == []
+    assert runs.run().notes == []
+
+
+@pytest.mark.parametrize("what", ["table", "view", "query"])
+def test_partition_that_the_user_may_not_read_by_itself_is_named_and_stops_nothing(
+    postgresql_database: Database, unique_name: str, what: str
+) -> None:
+    """Who may read a table may read all of its partitions through it: every new partition had ended the runs."""
+    role = unique_name.replace("-", "_")
+    make_parent, make_part, attach = ADD_PART["partition"]
+    rows = "INSERT INTO {} SELECT n, timestamp '2026-01-01' + n * interval '1 second' FROM generate_series({}, {}) n"
+    create = "CREATE TABLE p{} (id bigint NOT NULL, changed timestamp NOT NULL)"
+    seen = {"table": "p", "view": "v", "query": "p"}[what]
+    postgresql_database.execute(
+        make_parent,
+        make_part,
+        rows.format("p1", 100, 110),
+        "CREATE VIEW v AS SELECT * FROM p",
+        f"CREATE ROLE {role} LOGIN",
+        f"GRANT SELECT ON {seen} TO {role}",
+    )
+    chosen = {"query": "SELECT * FROM p"} if what == "query" else {"table_whitelist": seen}
+    runs = copies(postgresql_database, "incrementing", table_types="PARTITIONED TABLE,VIEW", **chosen)
+    runs.config |= {"validate.non.null": "false", "connection.user": role}
+    runs.config["connection.url"] = postgresql_database.jdbc_url.partition("?")[0]
+    try:
+        assert len(runs.run().ids()) == 11
+        empty = attach.replace("p0", "p2").replace("(0) TO (100)", "(200) TO (300)")
+        postgresql_database.execute(create.format(2), empty, create.format(0), rows.format("p0", 1, 50), attach)
+        postgresql_database.execute(rows.format("p1", 111, 112))
+        run = runs.run()
+        assert run.ids() == [111, 112]
+        (note,) = [note for note in run.notes if "were added" in note]
+        assert ": an unknown number of rows in " in note and note.endswith(".public.p0.")
+        assert not [note for note in runs.run().notes if "were added" in note]
+    finally:
+        postgresql_database.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")

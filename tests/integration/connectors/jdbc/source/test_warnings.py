@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_connect.databases.dialects.mysql import MySqlDialect
+from airflow_connect.errors import DatabaseError
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database
 
@@ -81,3 +82,23 @@ def test_results_without_warnings_have_no_note(database: Database) -> None:
         warned(database, False, query="SELECT id, CAST(n AS CHAR(3)) AS c, NULLIF(id, 1) AS z FROM a WHERE id > 1")
         == []
     )
+
+
+def test_statement_that_the_server_ends_in_the_middle_of_its_result_is_an_error(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`max_statement_time` ends it after some rows were sent."""
+    database.execute("INSERT INTO a SELECT seq, 'v', '1', '2026-01-01' FROM seq_3_to_2000")
+    own = MySqlDialect.connect_arguments
+
+    def limited(self: MySqlDialect, address: object) -> dict[str, object]:
+        return {**own(self, address), "init_command": "SET max_statement_time = 1"}  # type: ignore[arg-type]
+
+    monkeypatch.setattr(MySqlDialect, "connect_arguments", limited)
+    query = "SELECT id, v, IF(id > 1500, benchmark(3000000, md5(id)), 0) AS w FROM a"
+    config = {"mode": "incrementing", "incrementing.column.name": "id", "query": query, "batch.max.rows": "500"}
+    runs = Copies({**config, "connection.url": database.jdbc_url, "query.retry.attempts": "1"})
+    with pytest.raises(DatabaseError, match="max_statement_time exceeded"):
+        runs.run()
+    ((_, offset),) = runs.committed()
+    assert 0 < offset["incrementing"] < 2000
