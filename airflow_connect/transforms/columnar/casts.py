@@ -82,7 +82,7 @@ def _from_floats(column: pa.Array[Any], target: Type) -> pa.Array[Any] | None:
     if target in _FLOATS:
         new = _as(column, target)
         became_infinite = pc.and_(pc.is_inf(new), pc.is_finite(column))
-        became_zero = pc.and_(pc.equal(new, 0), pc.not_equal(column, 0))
+        became_zero = pc.and_(pc.equal(new, pa.scalar(0, new.type)), pc.not_equal(column, pa.scalar(0, column.type)))
         return None if pc.any(pc.or_(became_infinite, became_zero)).as_py() else new
     if target is Type.BOOLEAN:
         # As a long: what is below 1 is 0, and so is a NaN.
@@ -116,7 +116,7 @@ def _from_text(column: pa.Array[Any], target: Type) -> pa.Array[Any] | None:
     except pa.ArrowInvalid:  # too large for the type: the record form says so
         return None
     if target in _FLOATS:
-        became_zero: Any = pc.and_(pc.equal(new, 0), pc.match_substring_regex(column, _NOT_ZERO))
+        became_zero: Any = pc.and_(pc.equal(new, pa.scalar(0, new.type)), pc.match_substring_regex(column, _NOT_ZERO))
         if pc.any(pc.or_(pc.is_inf(new), became_zero)).as_py():
             return None
     return new
