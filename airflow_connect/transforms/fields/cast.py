@@ -240,8 +240,8 @@ def _cast(schema: Schema | None, value: Any, target: Type) -> Any:
 def _is_another(value: Any, new: Any, target: Type) -> bool:
     """Whether a number does not fit its new type: not for a fraction that is cut, nor for digits that are rounded.
 
-    A floating-point number that is too large is infinite, and one that is too small is 0. Texts of whole numbers that do
-    not fit are refused.
+    A floating-point number that is too large is infinite, and one that is too small is 0. Texts of whole numbers that
+    do not fit are refused.
     """
     if isinstance(value, str) and target in _FLOATS:
         return (math.isinf(new) and "Infinity" not in value) or (not new and _NOT_ZERO.match(value) is not None)
