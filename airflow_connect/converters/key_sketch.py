@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
@@ -54,40 +54,54 @@ class KeySketches:
     def __init__(self) -> None:
         """Nothing was seen."""
         self._samples: dict[TopicPartition, _Sample] = {}
-        self._waiting: defaultdict[TopicPartition, list[tuple[int, Sequence[Any]]]] = defaultdict(list)
+        self._waiting: defaultdict[tuple[TopicPartition, Hashable, int], list[tuple[int, Sequence[Any]]]]
+        self._waiting = defaultdict(list)
+        self._seeds: dict[Hashable, Any] = {}
 
-    def see(self, partition: TopicPartition, offset: int, key: Sequence[Any]) -> None:
-        """Look at a record; `key`: the texts, numbers, and so on, that identify what it changes."""
-        waiting = self._waiting[partition]
+    def see(self, partition: TopicPartition, offset: int, target: Hashable, key: Sequence[Any]) -> None:
+        """Look at a record.
+
+        Args:
+            partition, offset: where it was consumed.
+            target: in which its key is one, such as a table; `str` gives its name.
+            key: the texts, numbers, and so on, that identify what it changes there.
+        """
+        place = (partition, target, len(key))
+        waiting = self._waiting[place]
         waiting.append((offset, key))
         if len(waiting) >= _WAITING:
-            self._take_waiting(partition)
+            self._take_waiting(place)
 
-    def see_columns(self, partition: TopicPartition, offsets: Any, constant: Sequence[Any], columns: Any) -> None:
-        """The same for several records; `constant`: the beginning of all keys, `columns`: Arrow arrays of the rest."""
+    def see_columns(self, partition: TopicPartition, offsets: Any, target: Hashable, columns: Iterable[Any]) -> None:
+        """The same for several records; `columns`: an Arrow array for each member of a key."""
         if len(offsets):
-            self._add(partition, offsets, _hashes(_repeated(constant, len(offsets)), map(_texts, columns)))
+            self._add(partition, offsets, _hashes(self._seed(target), map(_texts, columns)))
 
     def sample(self, partition: TopicPartition) -> str:
         """The sample of a partition as text; "": no record was seen."""
         import numpy as np
 
-        self._take_waiting(partition)
+        for place in [place for place in self._waiting if place[0] == partition]:
+            self._take_waiting(place)
         found = self._samples.get(partition)
         return "" if found is None else b64encode(np.concatenate(found).astype("<u8").tobytes()).decode()
 
-    def _take_waiting(self, partition: TopicPartition) -> None:
+    def _take_waiting(self, place: tuple[TopicPartition, Hashable, int]) -> None:
         import numpy as np
         import pyarrow as pa
 
-        waiting = self._waiting.pop(partition, [])
-        of_width: defaultdict[int, list[tuple[int, Sequence[Any]]]] = defaultdict(list)
-        for entry in waiting:
-            of_width[len(entry[1])].append(entry)
-        for entries in of_width.values():
-            columns = zip(*(key for _, key in entries), strict=True)
-            texts = [pa.array([_text(value) for value in column], pa.binary()) for column in columns]
-            self._add(partition, np.array([offset for offset, _ in entries]), _hashes([], texts))
+        partition, target, _ = place
+        entries = self._waiting.pop(place)
+        columns = zip(*(key for _, key in entries), strict=True)
+        texts = [pa.array([_text(value) for value in column], pa.binary()) for column in columns]
+        self._add(partition, np.array([offset for offset, _ in entries]), _hashes(self._seed(target), texts))
+
+    def _seed(self, target: Hashable) -> Any:
+        import pyarrow as pa
+
+        if target not in self._seeds:
+            self._seeds[target] = _column_hash(pa.array([_text(str(target))], pa.binary()))
+        return self._seeds[target]
 
     def _add(self, partition: TopicPartition, offsets: Any, hashes: NDArray[Any]) -> None:
         """Keep the smallest hashes, each with the first of its offsets."""
@@ -172,20 +186,12 @@ def _texts(column: Any) -> Any:
     return pa.array([_text(value) for value in column.to_pylist()], pa.binary())
 
 
-def _repeated(values: Sequence[Any], count: int) -> list[NDArray[Any]]:
-    """The hashes of columns that have one value each."""
-    import numpy as np
-    import pyarrow as pa
-
-    return [np.repeat(_column_hash(pa.array([_text(value)], pa.binary())), count) for value in values]
-
-
-def _hashes(known: Sequence[NDArray[Any]], columns: Iterable[Any]) -> Any:
-    """One hash for each row. `known`: hashes of the first columns; `columns`: texts of the others."""
+def _hashes(seed: Any, columns: Iterable[Any]) -> Any:
+    """One hash for each row. `seed`: uint64[1], of its target; `columns`: texts of the members of the key."""
     import numpy as np
 
-    total: Any = np.uint64(1)  # With 0, an empty text in front would change nothing.
-    for hashes in (*known, *map(_column_hash, columns)):
+    total: Any = seed
+    for hashes in map(_column_hash, columns):
         total = _mixed(total * np.uint64(_FACTOR) + hashes)
     return total
 

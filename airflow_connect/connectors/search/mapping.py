@@ -5,7 +5,7 @@ Source: io.confluent.connect.elasticsearch.Mapping.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -25,6 +25,8 @@ _TYPES = {
 }
 _LOGICAL = {DATE: "date", TIME: "date", TIMESTAMP: "date", DECIMAL: "double"}
 LONGEST_KEYWORD = 256
+CHOSEN = {"date": "long", "double": "float", "binary": "text"}
+"""Types of Confluent's mappings, and what the server maps their JSON to if there is no mapping."""
 
 
 def mapping_of(schema: Schema, *, compacts_maps: bool) -> dict[str, Any]:
@@ -82,6 +84,28 @@ def is_date(mapping: Any, path: str) -> bool:
         members = [each.get("properties", {}) for each in found if isinstance(each, dict)]
         found = [member for each in members for key, member in each.items() if name in (key, ANY)]
     return any(isinstance(each, dict) and each.get("type") in ("date", "date_nanos") for each in found)
+
+
+def chosen_by_server(wanted: Mapping[str, Any], mapping: Any, path: str = "") -> Iterator[str]:
+    """The fields without a mapping to which the server gives another type than the sink would have, by their values.
+
+    Args:
+        wanted: the mapping of the schema of records.
+        mapping: of the index, as the server shows it.
+        path: of both, with a point at its end.
+    """
+    known = mapping.get("properties", {}) if isinstance(mapping, dict) else {}
+    for name, part in wanted.get("properties", {}).items():
+        if "properties" in part and (name not in known or "properties" in known[name]):
+            yield from chosen_by_server(part, known.get(name), f"{path}{name}.")
+        elif name not in known and part.get("type") in CHOSEN:
+            yield f"{path}{name} ({part['type']})"
+
+
+def follows_values(mapping: Any) -> bool:
+    """Whether the server maps new fields, and by nothing but their values; `mapping`: as it shows that of an index."""
+    is_dynamic = str(mapping.get("dynamic", "true")).lower() == "true"
+    return is_dynamic and not mapping.get("dynamic_templates")
 
 
 def _primitive(kind: str, default: Any) -> dict[str, Any]:

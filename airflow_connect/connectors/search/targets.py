@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from airflow_connect.connectors.search import keys
 from airflow_connect.connectors.search.answers import TOO_MANY_FIELDS
 from airflow_connect.connectors.search.indices import LOOK, UNSEEN, UNSEEN_UPSERTS, Indices, gone_meanwhile, newest
 from airflow_connect.connectors.search.keys import SearchKeys as Keys
-from airflow_connect.connectors.search.mapping import dates_in, is_date, mapping_of
+from airflow_connect.connectors.search.mapping import chosen_by_server, dates_in, follows_values, is_date, mapping_of
 from airflow_connect.errors import AccessError, DataError, SearchError, UnavailableError
 from airflow_connect.retrying import Retry
 
@@ -37,6 +37,7 @@ _UNSEEN_EARLIER = (
     "So the run cannot see whether an interrupted run has written documents into an earlier index of {name}, which are"
     " there twice then."
 )
+_SHOWN = 10
 # Whether something exists. HEAD would do, but its answer cannot say why it is refused.
 _ALIASES = "?filter_path=error,status,*.aliases"
 _REQUIRE_ALIAS = "&require_alias=true"
@@ -64,7 +65,8 @@ class Targets:
         self._config = config
         self._client = client
         self._found: dict[str, Target] = {}
-        self._mapped: set[str] = set()
+        self._last: dict[str, Any] = {}  # topic -> schema of its last record
+        self._schemas: dict[str, list[Schema | None]] = {}
         self._indices: dict[str, Indices] = {}
         self._has_keys: dict[str, bool] = {}
         self.created: list[str] = []
@@ -91,14 +93,23 @@ class Targets:
         if target is None:
             target = self._found[topic] = self._prepared(topic)
             self._look(target.name, topic)
-        if has_value and topic not in self._mapped:
-            follows = self._config.has_schema(topic)
-            if follows:
-                self._ensure_mapping(target.name, schema)
-            compacts = self._config.compacts_maps if follows else None
-            self._name_dates(target.name, list(dict.fromkeys(dates_in(schema, compacts_maps=compacts))))
-            self._mapped.add(topic)
+        if has_value and self._last.get(topic, self) is not schema:
+            self._see_schema(target.name, topic, schema)
+            self._last[topic] = schema
         return target
+
+    def _see_schema(self, name: str, topic: str, schema: Schema | None) -> None:
+        """Once for each schema of a topic, of which the first one becomes the mapping."""
+        seen = self._schemas.setdefault(topic, [])
+        if schema in seen:
+            return
+        follows = self._config.has_schema(topic)
+        if follows:
+            self._ensure_mapping(name, schema, is_first=not seen)
+        if not seen:
+            compacts = self._config.compacts_maps if follows else None
+            self._name_dates(name, list(dict.fromkeys(dates_in(schema, compacts_maps=compacts))))
+        seen.append(schema)
 
     @property
     def ids(self) -> dict[str, str]:
@@ -266,12 +277,31 @@ class Targets:
         if found and sentence not in self.notes:
             self.notes.append(sentence)
 
-    def _ensure_mapping(self, name: str, schema: Schema | None) -> None:
+    def _name_unmapped(self, name: str, schema: Schema | None, mappings: Sequence[Mapping[str, Any]]) -> None:
+        """Name the fields of a schema to which the server will give another type than a new mapping would have."""
+        if schema is None or not mappings or not all(map(follows_values, mappings)):
+            return
+        wanted: Any = mapping_of(schema, compacts_maps=self._config.compacts_maps)
+        missing = [list(chosen_by_server(wanted, mapping)) for mapping in mappings]
+        if found := [path for path in missing[0] if all(path in paths for paths in missing)]:
+            more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+            self._say(
+                f"{name} has a mapping without fields that the records have. As with Confluent's sink, only a missing"
+                " mapping is created, from the schema of the first record, so the server chooses the types of the"
+                " others by their values: long for dates, float for doubles, text for bytes. Documents are whole, but"
+                " such a field cannot be searched as what it is. Add fields to the mapping before they are written."
+                f" Fields: {', '.join(found[:_SHOWN])}{more}."
+            )
+
+    def _ensure_mapping(self, name: str, schema: Schema | None, *, is_first: bool) -> None:
+        """Create a mapping from the first schema, if there is none; else name the fields that it does not have."""
         path = f"/{quote(name, '')}/_mapping"
         answer = self._call("GET", path)
         if not answer.is_success or not isinstance(answer.body, dict):
             raise self._client.refused(f"read the mapping of {name}", answer)
-        if any(index.get("mappings") for index in answer.body.values()):
+        mappings = [found for index in answer.body.values() if (found := index.get("mappings"))]
+        if mappings or not is_first:
+            self._name_unmapped(name, schema, mappings)
             return
         if schema is None:
             raise SearchError(

@@ -220,10 +220,10 @@ class ElasticsearchSinkTask(SinkTask):
         self._note_target(target, record, [record.offset])
         place = TopicPartition(record.original_topic, record.original_partition)
         if self._config.are_in_order(record.topic):
-            key = (target.name, str(record.key))
-            self._keys.sketches.see(place, record.offset, key)
+            key = str(record.key)
+            self._keys.sketches.see(place, record.offset, target.name, (key,))
             if record.consumed is not None and self._keys.wanted(place):
-                self._keys.see(place, record.offset, key, record.consumed.key)
+                self._keys.see(place, record.offset, (target.name, key), record.consumed.key)
         self._count_unavailable(target, record.topic, int(placeholders.QUOTED in action.lines))
         waiting = self._waiting.get(target)
         limit = self._sender.bulk_bytes
@@ -254,7 +254,7 @@ class ElasticsearchSinkTask(SinkTask):
         place = TopicPartition(batch.original_topic, batch.original_partition)
         if batch.key is None or not self._config.are_in_order(batch.topic):
             return
-        self._keys.sketches.see_columns(place, batch.offsets, (target.name,), [batch.key.values])
+        self._keys.sketches.see_columns(place, batch.offsets, target.name, [batch.key.values])
         wanted = min(self._keys.wanted(place), len(batch))
         if not wanted:
             return

@@ -24,6 +24,7 @@ _ARROW_NAMES = {
 _BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
 # Arrow also reads hexadecimal and inf, Java also +1 and 1f: only text that both read alike takes the fast path.
 _PLAIN_INTEGER = r"^-?[0-9]{1,18}$"
+_NOT_ZERO = r"^[^eE]*[1-9]"
 _PLAIN_FLOAT = r"^-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?$"
 
 
@@ -81,7 +82,8 @@ def _from_floats(column: pa.Array[Any], target: Type) -> pa.Array[Any] | None:
     if target in _FLOATS:
         new = _as(column, target)
         became_infinite = pc.and_(pc.is_inf(new), pc.is_finite(column))
-        return None if pc.any(became_infinite).as_py() else new
+        became_zero = pc.and_(pc.equal(new, pa.scalar(0, new.type)), pc.not_equal(column, pa.scalar(0, column.type)))
+        return None if pc.any(pc.or_(became_infinite, became_zero)).as_py() else new
     if target is Type.BOOLEAN:
         # As a long: what is below 1 is 0, and so is a NaN.
         is_not_zero: pa.Array[Any] = pc.greater_equal(pc.abs(column), pa.scalar(1, column.type))
@@ -110,6 +112,11 @@ def _from_text(column: pa.Array[Any], target: Type) -> pa.Array[Any] | None:
     if pc.all(pc.match_substring_regex(column, plain)).as_py() is False:
         return None
     try:
-        return _as(column, target)
+        new = _as(column, target)
     except pa.ArrowInvalid:  # too large for the type: the record form says so
         return None
+    if target in _FLOATS:
+        became_zero: Any = pc.and_(pc.equal(new, pa.scalar(0, new.type)), pc.match_substring_regex(column, _NOT_ZERO))
+        if pc.any(pc.or_(pc.is_inf(new), became_zero)).as_py():
+            return None
+    return new

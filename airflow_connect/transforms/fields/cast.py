@@ -6,6 +6,7 @@ Source: org.apache.kafka.connect.transforms.Cast (Kafka 4.3.1, recorded).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -43,6 +44,8 @@ _FLOATS = (Type.FLOAT32, Type.FLOAT64)
 _MOST_DIGITS = 20
 """Whole digits of a number; one with more does not fit 64 bits."""
 _DATES = (DATE, TIME, TIMESTAMP)
+_NOT_ZERO = re.compile(r"[^eEpP]*?[1-9]|\s*[+-]?0[xX][^pP]*?[1-9a-fA-F]")
+"""The beginning of a number in a text that is not 0: a digit before its exponent."""
 
 
 def _check_spec(_name: str, value: Sequence[str] | None) -> None:
@@ -235,13 +238,19 @@ def _cast(schema: Schema | None, value: Any, target: Type) -> Any:
 
 
 def _is_another(value: Any, new: Any, target: Type) -> bool:
-    """Whether a number does not fit its new type: not for a fraction that is cut, nor for digits that are rounded."""
+    """Whether a number does not fit its new type: not for a fraction that is cut, nor for digits that are rounded.
+
+    A floating-point number that is too large is infinite, and one that is too small is 0. Texts of whole numbers that
+    do not fit are refused.
+    """
+    if isinstance(value, str) and target in _FLOATS:
+        return (math.isinf(new) and "Infinity" not in value) or (not new and _NOT_ZERO.match(value) is not None)
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return False
     if not math.isfinite(value):
         return target not in _FLOATS
     if target in _FLOATS:
-        return not math.isfinite(new)
+        return not math.isfinite(new) or (not new and bool(value))
     is_long = isinstance(value, Decimal) and value.adjusted() > _MOST_DIGITS  # Its digits need not be written out.
     return is_long or math.trunc(value) != new
 

@@ -19,7 +19,7 @@ LOCAL = datetime(2026, 1, 1, 12, tzinfo=UTC).replace(tzinfo=None)
 def sampled(keys, partition=FIRST):
     sketches = KeySketches()
     for offset, key in enumerate(keys):
-        sketches.see(partition, offset, ("orders", key))
+        sketches.see(partition, offset, "orders", (key,))
     return sketches.sample(partition)
 
 
@@ -28,7 +28,7 @@ def sampled_columns(keys, piece=700):
     column = keys if isinstance(keys, pa.Array) else pa.array(keys)
     for start in range(0, len(column), piece):
         part = column.slice(start, piece)
-        sketches.see_columns(FIRST, np.arange(start, start + len(part)), ("orders",), [part])
+        sketches.see_columns(FIRST, np.arange(start, start + len(part)), "orders", [part])
     return sketches.sample(FIRST)
 
 
@@ -96,12 +96,13 @@ def test_values_that_become_one_key_are_one(same):
 
 
 def test_columns_of_a_key_are_not_mixed_up():
-    def of(*key):
+    def of(*key, target="orders"):
         sketches = KeySketches()
-        sketches.see(FIRST, 0, key)
+        sketches.see(FIRST, 0, target, key)
         return sketches.sample(FIRST)
 
     assert len({of("a", "b"), of("ab", ""), of("", "ab"), of("b", "a"), of("ab"), of("a", "b", "")}) == 6
+    assert of("a") != of("a", target="others")
 
 
 def test_ranges_of_one_partition_are_one_sample():

@@ -97,3 +97,33 @@ def test_columns_default_that_cannot_be_cast_goes_record_by_record() -> None:
 def test_columns_null_value_goes_record_by_record() -> None:
     schema = struct(("a", schemas.INT32), optional=True)
     assert cast("a:int64").apply_columns(to_columns(records_of(schema, [{"a": 1}, None]))) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "is_another"),
+    [
+        ("1e40", "float32", True),
+        ("1e40", "float64", False),
+        ("1e400", "float64", True),
+        ("-1e-60", "float32", True),
+        ("1e-400", "float64", True),
+        ("0.0e99", "float32", False),
+        ("-0", "float64", False),
+        (" 0e1", "float64", False),
+        ("0x0p5", "float64", False),
+        ("0xap-9999", "float64", True),
+        ("Infinity", "float32", False),
+        ("-Infinity", "float64", False),
+        ("NaN", "float64", False),
+        ("0.1", "float32", False),
+    ],
+)
+def test_text_of_a_number_that_becomes_infinite_or_zero_is_counted(text, target, is_another):
+    """A text of 1e400 became infinity, and one of 1e-400 became 0, in no count."""
+    transformation = cast(f"a:{target}")
+    records = records_of(struct(("a", schemas.STRING)), [{"a": "1.5"}, {"a": text}])
+    for one in records:
+        transformation.apply(one)
+    assert bool(transformation.unread.found) == is_another
+    if is_another:
+        assert not assert_same_both_ways(transformation, records)

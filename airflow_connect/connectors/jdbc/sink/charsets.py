@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from airflow_connect.api.schema import DECIMAL, Type
 from airflow_connect.databases.connecting import is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of
+from airflow_connect.errors import DataError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -55,6 +56,15 @@ class Charset:
         except UnicodeDecodeError:
             return False
         return True
+
+    def error(self, field: str, where: str) -> DataError:
+        """Why bytes are refused. `field`, `where`: of the record."""
+        return DataError(
+            f"The field {field} of {where} has bytes that are no text of the character set {self.name}, which its"
+            " column has: the database would change them, or show something else.",
+            code="database.value",
+            suggestion="Give the column a type of bytes, such as VARBINARY or BLOB, or correct the record.",
+        )
 
 
 def charsets_in_mysql(connection: Connection, table: TableId) -> dict[str, str]:

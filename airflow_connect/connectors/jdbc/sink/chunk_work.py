@@ -11,6 +11,7 @@ from airflow_connect.api.schema import DECIMAL, Type
 from airflow_connect.connectors.jdbc.sink.columns.chunk import RowsNeededError
 from airflow_connect.connectors.jdbc.sink.outcome import RowRefusedError
 from airflow_connect.connectors.jdbc.sink.statements.standard_sql import Names
+from airflow_connect.connectors.jdbc.sink.time_words import TimeWords, are_read
 from airflow_connect.connectors.jdbc.sink.values import exact_number
 from airflow_connect.errors import DataError
 
@@ -52,8 +53,8 @@ class Work:
     """Places of keys that are converted before they are compared with their columns."""
     decimals: Mapping[int, tuple[str, bool]]
     """Places of numbers that columns of SQLite may change: name of the field, and whether the column is REAL."""
-    texts: Mapping[int, Charset]
-    """Places of bytes that columns of texts hold."""
+    texts: Mapping[int, Charset | TimeWords]
+    """Places of bytes that columns of texts hold, and of texts that columns of dates and times of PostgreSQL hold."""
     moneys: frozenset[int]
     """Places of whole numbers, or of lists of them, in columns of the type `money` of PostgreSQL."""
     columns_of_fields: tuple[str, ...]
@@ -92,11 +93,16 @@ class Work:
             for place, n in enumerate(there)
             if _may_be_changed(fields[n].schema, columns.numbers.get(columns.names[fields[n].name]))
         }
-        texts = {
+        texts: dict[int, Charset | TimeWords] = {
             place: columns.charsets[columns.names[fields[n].name]]
             for place, n in enumerate(there)
             if columns.names[fields[n].name] in columns.charsets and not chunk.deletes
         }
+        if database.dialect.name == "postgresql":
+            declared = [columns.declared.get(columns.names[fields[n].name], "") for n in there]
+            texts |= {
+                place: TimeWords() for place, n in enumerate(there) if are_read(declared[place], fields[n].schema)
+            }
         chosen = None if len(there) == len(fields) else tuple(there)
         table = str(chunk.plan.table)
         chosen_names = tuple(fields[n].name for n in there)
@@ -151,7 +157,7 @@ class Work:
         return kept
 
     def as_texts(self, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]) -> list[tuple[Row, SinkRecord]]:
-        """Rows whose bytes are texts of their columns; the others are added to `failed`."""
+        """Rows whose bytes and texts their columns do not take for others; the others are added to `failed`."""
         if not self.texts:
             return rows
         kept: list[tuple[Row, SinkRecord]] = []
@@ -160,7 +166,7 @@ class Work:
             if wrong < 0:
                 kept.append((row, record))
             else:
-                failed.append(Failed(record, _no_text(self.fields[wrong], self.texts[wrong], record)))
+                failed.append(Failed(record, self.texts[wrong].error(self.fields[wrong], record.where)))
         return kept
 
     def comparable(self, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]) -> list[tuple[Row, SinkRecord]]:
@@ -226,13 +232,4 @@ def _inexact(name: str, record: SinkRecord) -> DataError:
         " the column is not REAL, those of an integer of 64 bits.",
         code="database.value",
         suggestion="Create the column with the type TEXT, which keeps every digit.",
-    )
-
-
-def _no_text(name: str, charset: Charset, record: SinkRecord) -> DataError:
-    return DataError(
-        f"The field {name} of {record.where} has bytes that are no text of the character set {charset.name}, which its"
-        " column has: the database would change them, or show something else.",
-        code="database.value",
-        suggestion="Give the column a type of bytes, such as VARBINARY or BLOB, or correct the record.",
     )

@@ -46,6 +46,7 @@ class ChunkExecutor:
         self._batch_rows = batch_rows
         self._stages = 0
         self._checked: set[tuple[str, tuple[type, ...]]] = set()
+        self._may_create: bool | None = None
         self.outcome = Outcome()
         """Of the present transaction; whoever begins one replaces it."""
 
@@ -109,6 +110,8 @@ class ChunkExecutor:
         chosen = work.columns(chunk)
         if replaces and any(column.null_count for column in chosen[: len(work.names.keys)]):
             raise RowsNeededError  # The last row of a key would count, and no two nulls are the same key.
+        if replaces and not self._may_stage(connection):
+            raise RowsNeededError
         try:
             skipped = self.loader.load(connection, work.names, chosen, replaces=replaces)
         except Exception as error:
@@ -162,8 +165,9 @@ class ChunkExecutor:
         upserts = self._mode == keys.UPSERT
         nulls = sum(None in row[: len(work.names.keys)] for row in rows) if upserts else 0
         may_copy = work.may_copy and len(rows) >= FEWEST_FOR_COPY and not nulls
-        if isinstance(statements, PostgreSqlStatements) and may_copy:
-            skipped = self._copy(connection, statements, work, rows)
+        may_copy = may_copy and isinstance(statements, PostgreSqlStatements)
+        if may_copy and (not upserts or self._may_stage(connection)):
+            skipped = self._copy(connection, work, rows)
         else:
             statement = statements.upsert(work.names) if upserts else statements.insert(work.names)
             if _is_sqlite_view(connection, work.may_copy):
@@ -190,12 +194,22 @@ class ChunkExecutor:
                 outcome.several[work.table] += 1
         return outcome
 
-    def _copy(self, connection: Connection, statements: PostgreSqlStatements, work: Work, rows: list[Row]) -> int:
+    def _may_stage(self, connection: Connection) -> bool:
+        """Whether the user may create the temporary table that many upserts of PostgreSQL go through."""
+        if not isinstance(self._statements, PostgreSqlStatements):
+            return True
+        if self._may_create is None:
+            asked = "SELECT has_database_privilege(current_database(), 'TEMPORARY')"
+            self._may_create = bool(connection.exec_driver_sql(asked).scalar_one())
+        return self._may_create
+
+    def _copy(self, connection: Connection, work: Work, rows: list[Row]) -> int:
         """COPY, for upserts into a temporary table and from there; returns how many rows were left out.
 
         Of rows with the same key, only the last counts, as if they had been written one after the other.
         """
-        names = work.names
+        assert isinstance(self._statements, PostgreSqlStatements)
+        statements, names = self._statements, work.names
         upserts = self._mode == keys.UPSERT
         self._check_types(connection, statements.upsert(names) if upserts else statements.insert(names), rows)
         if not upserts:

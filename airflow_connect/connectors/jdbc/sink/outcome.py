@@ -100,7 +100,8 @@ class Outcome:
         for table, count in self.skipped.items():
             yield (
                 f"{_records(count)} neither inserted into {table} nor used to change a row there, without an error of"
-                " the database: a trigger leaves such rows out, or writes them elsewhere. They count as written."
+                " the database: a trigger leaves such rows out, or writes them elsewhere, or a constraint of SQLite is"
+                " declared with ON CONFLICT IGNORE. They count as written."
             )
         for table, count in self.deleted_several.items():
             yield (

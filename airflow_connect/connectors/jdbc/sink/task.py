@@ -293,7 +293,7 @@ class JdbcSinkTask(SinkTask):
     ) -> None:
         for batch, chunk in zip(batches, chunks, strict=True):
             keys_of_rows = chunk.columns[: chunk.plan.key_count]
-            self._keys.sketches.see_columns(partition, chunk.offsets, (str(chunk.plan.table),), keys_of_rows)
+            self._keys.sketches.see_columns(partition, chunk.offsets, chunk.plan.table, keys_of_rows)
             wanted = min(self._keys.wanted(partition), len(chunk))
             if not wanted:
                 continue
@@ -331,7 +331,7 @@ class JdbcSinkTask(SinkTask):
         if self._config.finds_rows_by_key:
             self._filled[plan.table].add(record.original_topic)
             place, key = place_of(record), row[: plan.key_count]
-            self._keys.sketches.see(place, record.offset, (str(plan.table), *key))
+            self._keys.sketches.see(place, record.offset, plan.table, key)
             if record.consumed is not None and self._keys.wanted(place):
                 self._keys.see(place, record.offset, (plan.table, *key), record.consumed.key)
 

@@ -339,3 +339,31 @@ def test_character_set_that_the_server_does_not_convert_is_left_to_it(mariadb_da
     with mariadb_database.engine().connect() as connection:
         assert charsets._lost_in(connection, "unknown_set") == frozenset()
         assert charsets._lost_in(connection, "cp1251") == {0x98}
+
+
+@pytest.mark.parametrize("declared", ["date", "timestamp", "timestamptz", "time", "timetz", "text"])
+@pytest.mark.parametrize("mode", ["insert", "upsert", "update"])
+def test_words_that_postgresql_takes_for_the_time_of_the_write_are_refused(postgresql_database, declared, mode):
+    """`now` was stored as another moment by each try of a transaction, and by each run."""
+    words = ["now", " TODAY ", "tomorrow", "yesterday 12:00", "now()"]
+    fine = ["2026-01-02", "epoch", "infinity"] if declared in ("date", "timestamp", "timestamptz") else ["10:00"]
+    texts = [*words, *fine]
+    postgresql_database.execute(f"CREATE TABLE orders (n INT PRIMARY KEY, at {declared})")
+    if mode == "update":
+        postgresql_database.execute(f"INSERT INTO orders SELECT generate_series(0, {len(texts) - 1})")
+    schema = s.struct(("n", s.INT32), ("at", s.OPTIONAL_STRING))
+    run = SinkRun(postgresql_database, insert_mode=mode, pk_mode="record_value", pk_fields="n", errors_tolerance="all")
+    give(run.open(), records(*({"n": n, "at": text} for n, text in enumerate(texts)), schema=schema))
+    refused = [] if declared == "text" else list(range(len(words)))
+    assert [offset for offset, _ in run.errors.letters] == refused
+    assert all("takes for the time at which the row is written" in message for _, message in run.errors.letters)
+    rows = postgresql_database.rows("SELECT n FROM orders WHERE at IS NOT NULL ORDER BY n")
+    assert [n for (n,) in rows] == [n for n in range(len(texts)) if n not in refused]
+
+
+def test_words_in_a_list_of_dates_and_among_columns_are_refused(postgresql_database):
+    postgresql_database.execute("CREATE TABLE orders (n INT PRIMARY KEY, at date[])")
+    schema = s.struct(("n", s.INT32), ("at", s.array(s.OPTIONAL_STRING)))
+    run = ColumnRun(postgresql_database, schema, insert_mode="insert", errors_tolerance="all")
+    copied = run.copy([{"n": n, "at": [None, "today" if n == 7 else "2026-01-02"]} for n in range(600)])
+    assert (copied.report.written, copied.letters) == (599, [7])

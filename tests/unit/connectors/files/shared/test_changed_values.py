@@ -184,6 +184,7 @@ CAST = {
         ("double:int64", {"double": 1e19}, "double"),
         ("double:float32", {"double": 1e39}, "double"),
         ("double:float32", {"double": 0.1}, ""),
+        ("double:float32", {"double": 1e-60}, "double"),
         ("long:float64,n:string,double:boolean", {"long": (1 << 53) + 1}, ""),
     ],
 )
