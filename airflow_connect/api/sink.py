@@ -202,7 +202,8 @@ class ColumnarSinkTask(Protocol):
     """Optional methods of a sink task for the columnar path.
 
     A task may also have `accepts_columns() -> bool`, called after `open`: whether it supports columns with its
-    configuration; and `refused_columns`, a noun for reports: why all it gets is put one by one.
+    configuration; `refused_columns`, a noun for reports: why all it gets is put one by one; and
+    `columns_need_schemas`, true if that is so for values without a schema: their batches are then not tried in parts.
     """
 
     def put_columns(self, batches: Sequence[RecordColumns]) -> bool:
@@ -212,8 +213,7 @@ class ColumnarSinkTask(Protocol):
             batches: at least one, in the order of the log. Each has one topic and one schema.
 
         Returns:
-            True; or False, with nothing written, if the records must be put one by one: the sink cannot write them in
-            columns, or one of them must go to the errant record reporter.
+            True; or False, with nothing written, if the records must be put one by one, as one for the reporter must.
         """
 
 

@@ -43,6 +43,7 @@ class IcebergSinkTask(SinkTask):
 
     needs_keys = False
     repeats_put = False  # The first records of a list may be in files already.
+    columns_need_schemas = True
 
     def __init__(self) -> None:
         """Opens nothing."""

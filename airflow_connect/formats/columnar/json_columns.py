@@ -151,7 +151,8 @@ def _floats(column: Any, write: Any) -> Any:
     """Numbers as Java formats them. Arrow formats them in the same way if there is no exponent, except for `.0`."""
     numbers = column.fill_null(1.5).to_numpy()
     text = column.cast(pa.string())
-    whole = numbers == np.floor(numbers)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        whole = numbers == np.floor(numbers)
     if whole.any():
         text = pc.if_else(pa.array(whole), pc.binary_join_element_wise(text, ".0", ""), text)
     sizes = np.abs(numbers)

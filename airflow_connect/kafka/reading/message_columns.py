@@ -59,4 +59,5 @@ def _batch(
 
 
 def _header_bytes(message: Message[Any, Any]) -> bytes:
-    return b"".join(value or b"" for _, value in message.headers() or ())
+    headers: Any = message.headers() or ()
+    return b"".join(value or b"" for _, value in headers)

@@ -157,32 +157,24 @@ class Messages:
             headers = parse_headers(data, sizes)
         except BrokenHeadersError:
             return self._asked_headers(start, stop)
-        if self._are_told(headers, start, stop):
-            return headers
-        return self._asked_headers(start, stop)
-
-    def _are_told(self, headers: pa.ListArray[Any] | None, start: int, stop: int) -> bool:
-        """Whether the library tells the same headers of the first and of the last record."""
         for number in {0, stop - start - 1}:
             found = () if headers is None else headers_of(headers, number)
             if as_client_tells(found) != self._library.headers(int(self._pointers[start + number])):
-                return False
-        return True
+                return self._asked_headers(start, stop)
+        return headers
 
     def _header_bytes(self, start: int, stop: int) -> Any:
         """See `ColumnBatch.header_bytes`: the headers as they are in the log, if they are where they should be."""
-        data, sizes = (column[start:stop] for column in self._raw_headers)
-        if self._library.has_known_headers and all(self._is_in_place(n) for n in {start, stop - 1}):
-            return copied_values(data, sizes)
-        headers = map(self._library.headers, self._pointers[start:stop].tolist())
-        return pa.array([b"".join(value or b"" for _, value in found) for found in headers], pa.binary())
+        if self._library.has_known_headers:
+            found = copied_values(*(column[start:stop] for column in self._raw_headers))
+            if all(self._holds_told(found[number].as_py(), start + number) for number in {0, stop - start - 1}):
+                return found
+        told = map(self._library.headers, self._pointers[start:stop].tolist())
+        return pa.array([b"".join(value or b"" for _, value in headers) for headers in told], pa.binary())
 
-    def _is_in_place(self, index: int) -> bool:
-        data, sizes = (column[index : index + 1] for column in self._raw_headers)
-        try:
-            return self._are_told(parse_headers(data, sizes), index, index + 1)
-        except BrokenHeadersError:
-            return False
+    def _holds_told(self, encoded: bytes | None, index: int) -> bool:
+        """Whether these bytes of a record have the values of the headers that the library tells."""
+        return all((value or b"") in (encoded or b"") for _, value in self._library.headers(int(self._pointers[index])))
 
     def _asked_headers(self, start: int, stop: int) -> pa.ListArray[Any] | None:
         """The same by the public functions, for each record."""

@@ -128,7 +128,7 @@ class RecordConverter(OpenConverters):
 
     def accepts_headers(self, batch: ColumnBatch) -> bool:
         """Whether every header can be converted, by a converter that is known."""
-        from airflow_connect.runtime.executor.sink.unstored_headers import headers_are_convertible
+        from airflow_connect.runtime.executor.unstored_headers import headers_are_convertible
 
         return headers_are_convertible(self.headers, batch)
 

@@ -182,6 +182,11 @@ class SinkLoop:
             return 0
         assert self._columns is not None
         pieces = self._converted(batch)
+        filled = [piece for piece in pieces or () if len(piece)]
+        if filled and self._sink.columns_need_schemas and all(piece.value.schema is None for piece in filled):
+            # No part of it would be taken, and what the sink makes of values may depend on which are put together.
+            self.slow_path.because_of("values without a schema")
+            pieces = None
         if pieces:
             if self._sink.put_columns(pieces, batch.offsets, self._columns.nulls):
                 self._converter.unread.add_batch(batch)

@@ -228,6 +228,11 @@ class SinkTaskRunner:
         """Why `put_columns` has returned False, as words that follow "because of"."""
         return str(getattr(self._task, "refused_columns", "")) or "the sink"
 
+    @property
+    def columns_need_schemas(self) -> bool:
+        """Whether `put_columns` never takes values without a schema."""
+        return bool(getattr(self._task, "columns_need_schemas", False))
+
     def accepts_columns(self) -> bool:
         """Whether the task has a columnar form with its configuration."""
         accepts: Callable[[], bool] = getattr(self._task, "accepts_columns", lambda: True)

@@ -264,3 +264,22 @@ def test_values_among_nulls_go_in_columns_and_the_report_counts_the_nulls(tmp_pa
             found.append((counts(done), content(lake, with_statistics=True)))
         assert found[1] == found[0]
         assert found[0][0][1] == [(1000, 750, 250, 0, 1000)]
+
+
+@pytest.mark.parametrize("evolves", ["true", "false"])
+@pytest.mark.parametrize("chain", [{}, DROP_EVEN], ids=["plain", "dropping"])
+def test_values_without_a_schema_are_put_together_as_record_by_record(
+    tmp_path: Path, chain: dict[str, str], evolves: str
+) -> None:
+    """A table that does not evolve has the fields of the records that were written together first."""
+    values = [json.dumps({"id": n, **({"late": n} if n >= 100 else {})}).encode() for n in range(300)]
+    values[0:40:2] = [b"{}"] * 20
+    records = [[KafkaRecord("t", 0, n, None, value, NOW_MS) for n, value in enumerate(values)]]
+    found = []
+    for columnar in (False, True):
+        lake = Lake(tmp_path / str(columnar), **{"iceberg_tables_evolve-schema-enabled": evolves})
+        done = lake.copy(records, columnar=columnar, config={**SCHEMALESS, **chain})
+        assert (done.error, done.in_columns) == ("", 0)
+        found.append((counts(done), sorted(done.notes), content(lake, with_statistics=True)))
+    assert found[1] == found[0]
+    assert "late" in found[0][2][TABLE][0]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_connect.api.schema import MAX_SCHEMA_DEPTH
@@ -29,11 +30,12 @@ def headers_are_convertible(converter: Any, batch: ColumnBatch) -> bool:
     """
     if type(converter) is not SimpleHeaderConverter or not _may_be_refused(batch.header_bytes()):
         return True
-    headers = batch.headers()
+    headers: Any = batch.headers()
     if headers is None:
         return True
-    values = headers.flatten().field(1).drop_null()
-    long = values.filter(pc.greater(pc.binary_length(values), MAX_SCHEMA_DEPTH))
+    _, values = headers.flatten().flatten()
+    sizes: Any = pc.binary_length(values)
+    long = values.filter(pc.greater(sizes, pa.scalar(MAX_SCHEMA_DEPTH)))
     try:
         for value in long.unique().to_pylist():
             converter.to_connect_header("", "", value)
