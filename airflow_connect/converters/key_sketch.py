@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SAMPLED = 1_000
-"""Keys of a partition: a key in a thousand that moves is found with 2 of 3 chances, five in a thousand always."""
-SAMPLED = 1_000
 """Keys of a partition: if one key in 200 is in another partition, too, all but a run in a hundred find it."""
 _WAITING = 1_000
 _PIECE_BYTES = 32 << 10
