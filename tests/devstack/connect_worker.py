@@ -27,12 +27,9 @@ PROPERTIES = {
     "offset.flush.interval.ms": "500",
 }
 CLUSTER_PROPERTIES = {
-    "config.storage.topic": "connect-configs",
     "config.storage.replication.factor": "1",
-    "offset.storage.topic": "connect-offsets",
     "offset.storage.replication.factor": "1",
     "offset.storage.partitions": "5",
-    "status.storage.topic": "connect-status",
     "status.storage.replication.factor": "1",
     "status.storage.partitions": "1",
     # The only worker of a cluster need not wait for others.
@@ -77,14 +74,16 @@ class ConnectWorker(JavaServer):
         Args:
             bootstrap: the Kafka brokers.
             group_id: its cluster of workers.
-            properties: of the worker; they take precedence over PROPERTIES and CLUSTER_PROPERTIES.
+            properties: of the worker; they take precedence over PROPERTIES and CLUSTER_PROPERTIES. Its topics are
+                named after the group, so that runs on the same broker make those with the default names themselves.
             data_dir: where its configuration and its log go; a temporary folder unless given.
             heap_mb: largest Java heap in MiB.
 
         Raises:
             DevStackError: no Java, no jars, or it did not come up (with the end of its log).
         """
-        worker = cls(data_dir, bootstrap, group_id, {**CLUSTER_PROPERTIES, **(properties or {})}, heap_mb)
+        topics = {f"{kind}.storage.topic": f"{group_id}-{kind}" for kind in ("config", "offset", "status")}
+        worker = cls(data_dir, bootstrap, group_id, {**CLUSTER_PROPERTIES, **topics, **(properties or {})}, heap_mb)
         worker._start_on_free_ports()
         return worker
 
