@@ -173,6 +173,6 @@ def _note_days(reading: Reading, criteria: Criteria, source: Source) -> None:
         reading.note(
             f"{counted(number, 'row')} of {source.name} {agreeing(number, 'have')} a date without a time in {where},"
             " which is read as midnight. A row that is written later with a day of which rows were copied is NOT"
-            f" copied{unless}. Copy a table whose column is declared as DATE: its days are copied when they are over. Or set"
-            " timestamp.delay.interval.ms=86400000."
+            f" copied{unless}. Copy a table whose column is declared as DATE: its days are copied when they are over."
+            " Or set timestamp.delay.interval.ms=86400000."
         )

@@ -78,9 +78,9 @@ def _look(reading: Reading, criteria: Criteria, source: Source, position: Positi
         found = Look(result.fetchone() is not None)
     finally:
         result.close()
-    if not found.has_rows and number is not None and not criteria.tracked.timestamps:
-        if position.incrementing is not None:
-            note_lower_numbers(reading, source, number.name, position.incrementing)
+    offset = position.incrementing
+    if not found.has_rows and number is not None and offset is not None and not criteria.tracked.timestamps:
+        note_lower_numbers(reading, source, number.name, offset)
     return found
 
 

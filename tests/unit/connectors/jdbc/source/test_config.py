@@ -130,7 +130,9 @@ def test_what_leaves_out_rows_is_refused_unless_all_rows_are_copied(text: str, f
             JdbcSourceConfig.from_config({**BASE, **mode, **more})
 
 
-@pytest.mark.parametrize("suffix", ["LIMIT 10", "limit\n1 -- end", "FETCH FIRST 10 ROWS ONLY", "LIMIT 0, 5", "LIMIT (5)"])
+@pytest.mark.parametrize(
+    "suffix", ["LIMIT 10", "limit\n1 -- end", "FETCH FIRST 10 ROWS ONLY", "LIMIT 0, 5", "LIMIT (5)"]
+)
 def test_limit_that_the_rows_of_the_look_back_would_use_up_is_refused(suffix: str) -> None:
     """Each run read the same rows of the window again, and none after them."""
     mode = {"mode": "timestamp", "timestamp.column.name": "changed", "query.suffix": suffix}
