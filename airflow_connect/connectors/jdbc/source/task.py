@@ -12,7 +12,7 @@ from airflow_connect.api.source import SourceColumns, SourceOffset, SourceTask
 from airflow_connect.connectors.jdbc.source.discovery import all_tables
 from airflow_connect.connectors.jdbc.source.offsets.positions import BULK_DONE, BULK_RUN, Position, committed_position
 from airflow_connect.connectors.jdbc.source.offsets.ranges import BEGAN
-from airflow_connect.connectors.jdbc.source.offsets.start import position_at_end, start_position
+from airflow_connect.connectors.jdbc.source.offsets.start import start_position
 from airflow_connect.connectors.jdbc.source.read.bounds import bound_of_task, check_range, has_state, of_same_server
 from airflow_connect.connectors.jdbc.source.read.changed import (
     FORM,
@@ -24,6 +24,7 @@ from airflow_connect.connectors.jdbc.source.read.changed import (
     ranges_partition,
 )
 from airflow_connect.connectors.jdbc.source.read.gaps import GapFinder, gaps_of, gaps_partition
+from airflow_connect.connectors.jdbc.source.read.look import position_at_bound
 from airflow_connect.connectors.jdbc.source.read.reading import Reading, RowBatch, TableReader
 from airflow_connect.connectors.jdbc.source.read.restarts import MOST_RESTARTS, Restarts
 from airflow_connect.connectors.jdbc.source.read.snapshot import Snapshot
@@ -253,10 +254,7 @@ class JdbcSourceTask(SourceTask):
             if self._is_complete(item, offset):
                 return False
             position = self._start_position(item, offset)
-            if position is None:
-                self.context.skip_to(item.partition, position_at_end(self._end_us).offset())
-                return False
-            self._gaps_begin = position.incrementing
+            self._gaps_begin = None if position is None else position.incrementing
         assert self._database is not None
         if self._connection is None:
             self._connection = self._database.connect()
@@ -272,6 +270,9 @@ class JdbcSourceTask(SourceTask):
         reading.snapshot = self._snapshot
         reading.progressed = self._timeout.progressed
         reading.count = self.context.count
+        if position is None:
+            self.context.skip_to(item.partition, position_at_bound(reading, item.table).offset())
+            return False
         stream = self._opened_stream()
         if self._config.changed_only and item.table is not None:
             self._reader = self._changed_reader(reading, item, item.table, stream)

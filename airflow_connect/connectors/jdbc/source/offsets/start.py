@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 
 from airflow_connect.api.source import SourceOffset
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
-from airflow_connect.connectors.jdbc.source.values.local_times import SECOND_US
+from airflow_connect.connectors.jdbc.source.values.columns import Column, Kind
+from airflow_connect.connectors.jdbc.source.values.local_times import SECOND_US, LocalTimes
 from airflow_connect.errors import OffsetError
 
 
@@ -22,9 +24,35 @@ def start_position(config: JdbcSourceConfig, offset: SourceOffset | None, where:
     return None if config.initial_ms == -1 else position.changed(timestamp_us=config.initial_ms * 1000)
 
 
-def position_at_end(end_us: int) -> Position:
-    """A position after which rows from the second of `end_us` on are read."""
-    return Position(timestamp_us=end_us // SECOND_US * SECOND_US - 1)
+def closed_before(times: LocalTimes, stamps: Sequence[Column], end_us: int) -> datetime:
+    """The time, as tracked columns without a zone have it, before which no more rows come.
+
+    It is a whole second, because columns, or the functions that fill them, may have no fractions: a row that is
+    written later in the same second would have the same time. For dates it is the current day for the same reason.
+
+    Args:
+        times: of `db.timezone`.
+        stamps: the tracked columns with a time.
+        end_us: upper bound of the run.
+    """
+    local = times.closed_before(end_us // SECOND_US * SECOND_US)
+    is_date = any(column.kind is Kind.DATE for column in stamps)
+    return local.replace(hour=0, minute=0, second=0, microsecond=0) if is_date else local
+
+
+def position_at_end(times: LocalTimes, stamps: Sequence[Column], end_us: int) -> Position:
+    """A position after which those rows are read that runs with the upper bound `end_us` leave to later ones.
+
+    Args:
+        times: of `db.timezone`.
+        stamps: the tracked columns with a time.
+        end_us: upper bound of the run.
+    """
+    if stamps[0].kind is Kind.INSTANT:
+        return Position(timestamp_us=end_us // SECOND_US * SECOND_US - 1)
+    last = closed_before(times, stamps, end_us) - timedelta(microseconds=1)
+    skipped_us = times.skipped_us(last)
+    return Position(timestamp_us=times.instant_us(last) if skipped_us is None else times.before_skipped_us(skipped_us))
 
 
 def check_mode(config: JdbcSourceConfig, offset: SourceOffset | None, where: str, note: Callable[[str], None]) -> None:

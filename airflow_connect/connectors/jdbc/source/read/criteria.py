@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any
 
 from airflow_connect.connectors.jdbc.source.offsets.positions import NO_ID, Position
+from airflow_connect.connectors.jdbc.source.offsets.start import closed_before
 from airflow_connect.connectors.jdbc.source.settings import names as keys
 from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc.source.values.columns import INTEGERS, TIMES, Column, Kind, find_column
@@ -345,16 +346,9 @@ class Criteria:
         return self._bound(self._times.own_time(instant_us, position.local_us), instant_us)
 
     def _end(self, end_us: int) -> Any:
-        """The upper bound, exclusive: no row with a smaller time comes any more.
-
-        It is a whole second, because columns, or the functions that fill them, may have no fractions: a row that is
-        written later in the same second would have the same time. For dates it is the current day for the same reason.
-        """
-        whole = end_us // SECOND_US * SECOND_US
-        local = self._times.closed_before(whole)
-        if any(column.kind is Kind.DATE for column in self.tracked.timestamps):
-            local = local.replace(hour=0, minute=0, second=0, microsecond=0)
-        return self._bound(local, whole)
+        """The upper bound, exclusive: no row with a smaller time comes any more."""
+        local = closed_before(self._times, self.tracked.timestamps, end_us)
+        return self._bound(local, end_us // SECOND_US * SECOND_US)
 
     def _bound(self, local: datetime, instant_us: int) -> Any:
         kind = self.tracked.timestamps[0].kind

@@ -22,6 +22,7 @@ _TIMELESS = {
 """What rows have that `Criteria.timeless` counts."""
 _BITS, _BITS_OF_INT8 = (Kind.BIT_TEXT, Kind.BIT_BYTES), 8
 _DAY_US = 86_400_000_000
+_DATE_LENGTH = len("2026-01-31")
 _BY_POSITION = "because such rows cannot be found by position."
 
 _INVISIBLE = """
@@ -132,6 +133,7 @@ def note_hidden(reading: Reading, criteria: Criteria, source: Source, position: 
             "before the database's clock has reached it.",
         )
     _note_seconds(reading, criteria, source)
+    _note_days(reading, criteria, source)
     negative = criteria.negative(position)
     if negative is not None:
         say(
@@ -153,4 +155,24 @@ def _note_seconds(reading: Reading, criteria: Criteria, source: Source) -> None:
             " of these years in seconds. It is read as milliseconds since 1970, as by Kafka Connect's driver: its time"
             " is one of January 1970, and a row that is written in a second of which rows were copied is NOT copied."
             " Store milliseconds, or select the number times 1000 in a query."
+        )
+
+
+def _note_days(reading: Reading, criteria: Criteria, source: Source) -> None:
+    """Name rows of SQLite that have only a date in a column of which nothing tells that it has no times of day."""
+    stamps = criteria.tracked.timestamps
+    if reading.name != "sqlite" or any(column.kind is Kind.DATE for column in stamps):
+        return
+    names = [reading.database.quoting.text(column.name) for column in stamps]
+    condition = " OR ".join(f"typeof({name}) = 'text' AND length({name}) = {_DATE_LENGTH}" for name in names)
+    number = reading.execute(source.count(condition)).scalar_one() if names else 0
+    if number:
+        where = ", ".join(column.name for column in stamps)
+        by_number = criteria.tracked.incrementing
+        unless = "" if by_number is None else f", unless its {by_number.name} is larger"
+        reading.note(
+            f"{counted(number, 'row')} of {source.name} {agreeing(number, 'have')} a date without a time in {where},"
+            " which is read as midnight. A row that is written later with a day of which rows were copied is NOT"
+            f" copied{unless}. Copy a table whose column is declared as DATE: its days are copied when they are over."
+            " Or set timestamp.delay.interval.ms=86400000."
         )

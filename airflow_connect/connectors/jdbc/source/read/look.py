@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.connectors.jdbc.source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
+from airflow_connect.connectors.jdbc.source.offsets.start import position_at_end
 from airflow_connect.connectors.jdbc.source.read.hidden import note_hidden
-from airflow_connect.connectors.jdbc.source.read.set_back import Look, check_day, look_at_numbers
+from airflow_connect.connectors.jdbc.source.read.set_back import Look, check_day, look_at_numbers, note_lower_numbers
 from airflow_connect.connectors.jdbc.source.settings import names
 
 if TYPE_CHECKING:
@@ -48,6 +49,16 @@ def look(reading: Reading, table: TableId | None, position: Position, *, is_comm
     return found
 
 
+def position_at_bound(reading: Reading, table: TableId | None) -> Position:
+    """Where a table or the query (None) begins with `timestamp.initial=-1`: before what later runs may still find.
+
+    Raises:
+        ConfigError: the columns do not fit the mode.
+    """
+    stamps = reading.criteria(reading.source(table)).tracked.timestamps
+    return position_at_end(reading.times, stamps, reading.end_us)
+
+
 def name_left_out(reading: Reading, table: TableId | None) -> None:
     """Name the rows that no run finds, of a table that is read from the upper bound on (`timestamp.initial=-1`).
 
@@ -64,9 +75,13 @@ def _look(reading: Reading, criteria: Criteria, source: Source, position: Positi
         return look_at_numbers(reading, source, number, position.incrementing)
     result = reading.execute(criteria.exists(position, reading.end_us))
     try:
-        return Look(result.fetchone() is not None)
+        found = Look(result.fetchone() is not None)
     finally:
         result.close()
+    offset = position.incrementing
+    if not found.has_rows and number is not None and offset is not None and not criteria.tracked.timestamps:
+        note_lower_numbers(reading, source, number.name, offset)
+    return found
 
 
 def _name_begin(reading: Reading, source: Source, begin_us: int) -> None:

@@ -245,17 +245,19 @@ class Reading:
     def _compare_zones(self, tracked: Tracked) -> None:
         """Say once if local times that the database's own clock writes are not those of `db.timezone`."""
         ahead = self.database.dialect.seconds_ahead(self.connection)
-        is_local = any(c.kind is Kind.TIMESTAMP or self.name == "sqlite" for c in tracked.timestamps)
+        is_date = any(c.kind is Kind.DATE and self.name != "sqlite" for c in tracked.timestamps)
+        is_local = is_date or any(c.kind is Kind.TIMESTAMP or self.name == "sqlite" for c in tracked.timestamps)
         if self._zones_compared or ahead is None or not is_local:
             return
         self._zones_compared = True
         now = self.times.aware(self.end_us)
         expected = micros_of(self.times.local(self.end_us) - now.replace(tzinfo=None)) // SECOND_US
         if ahead != expected:
+            clock, current = ("CURRENT_DATE", "day") if is_date else ("CURRENT_TIMESTAMP", "second")
             self.note(
                 f"Sessions of the database are {_hours(ahead)}, but db.timezone is {_hours(expected)}. If the tracked"
-                " timestamps are written by the database's clock (CURRENT_TIMESTAMP), rows are copied hours late, or"
-                " rows of the current second are missed: set db.timezone to the zone in which they are written."
+                f" timestamps are written by the database's clock ({clock}), rows are copied hours late, or rows of the"
+                f" current {current} are missed: set db.timezone to the zone in which they are written."
             )
 
 

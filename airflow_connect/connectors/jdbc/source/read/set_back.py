@@ -88,6 +88,32 @@ def look_at_numbers(reading: Reading, source: Source, column: Column, offset: in
     return Look(_has_larger(reading, source, column, offset, largest), column, _floor(smallest))
 
 
+def note_lower_numbers(reading: Reading, source: Source, column: str, offset: int) -> None:
+    """Name a query without a row after its offset, in mode incrementing, whose numbers are all lower.
+
+    No sequence says what number the next row gets, because a query is not one table.
+
+    Args:
+        reading: connected.
+        source: the query.
+        column: the incrementing one.
+        offset: the largest number that was copied.
+    """
+    name = reading.database.quoting.text(column)
+    # First a statement that finds the last row in an index as fast as the one for new rows finds none.
+    if reading.execute(source.any(f"{name} >= :offset", {"offset": offset})).fetchone() is not None:
+        return
+    largest = reading.execute(source.largest(column)).scalar_one()
+    if largest is None or isinstance(largest, str | bytes):
+        return
+    reading.note(
+        f"The largest {column} of the query is {largest}, but rows up to {offset} were copied. If rows were deleted, or"
+        " have left the result, nothing is missing. If the database was set back (a restored backup, a truncated"
+        f" table), new rows with a {column} up to {offset} are not found: set the offset of the query to {largest}, or"
+        " delete it to copy all rows again."
+    )
+
+
 def _floor(smallest: Any) -> int | None:
     whole: int
     if smallest is None or isinstance(smallest, str | bytes):

@@ -35,6 +35,7 @@ def checks() -> Iterator[tuple[Sequence[TypedKey[Any]], Rule]]:
     yield (*tables, *query), _query
     yield (Keys.mode, *query), _limited
     yield (Keys.mode, *query, Keys.query_suffix), _leaving_out
+    yield (Keys.lookback_ms, Keys.query_suffix), _limited_window
     yield (Keys.mode, *columns, *query, Keys.lookback_ms), _columns
     yield (Keys.changed_only, Keys.mode, *query), _changed_only
     yield (Keys.initial_ms, Keys.delay_ms), _times
@@ -113,6 +114,17 @@ def _leaving_out(parsed: Mapping[str, Any]) -> Iterable[Problem]:
             f"{key} has {found}, which leaves out rows {why}. In mode {mode} they would never be copied, because the"
             " next run begins after the last row of this one.",
             "Remove it. A LIMIT in query.suffix limits the new rows of a run.",
+        )
+
+
+def _limited_window(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    """Refuse a LIMIT for the rows of the look-back window: a run would end before it comes to new ones."""
+    if Keys.lookback_ms.of(parsed) and _LIMIT.search(_own_words(Keys.query_suffix.of(parsed))):
+        yield Problem(
+            Keys.query_suffix.name,
+            f"{Keys.query_suffix} has a LIMIT, and {Keys.lookback_ms} is set: the rows of the window, which each run"
+            " reads again, would count. As soon as there are as many of them, no run would copy a new row.",
+            f"Remove the LIMIT, or {Keys.lookback_ms}.",
         )
 
 

@@ -265,14 +265,14 @@ def test_constraint_that_does_not_hold_for_all_rows_is_no_not_null(
 
 
 @BOTH_PATHS
-@pytest.mark.parametrize("first", ["2026-01-01", "2099-01-01"], ids=["copied", "none"])
+@pytest.mark.parametrize("first", ["2026-01-01 10:00:00", "2099-01-01 10:00:00"], ids=["copied", "none"])
 def test_rows_of_a_query_that_are_far_ahead_are_counted_by_its_first_run(
     database: Database, columnar: bool, first: str
 ) -> None:
     kind = {"postgresql": "timestamp", "mysql": "datetime", "sqlite": "timestamp"}[database.dialect]
     database.execute(
         f"CREATE TABLE orders (id int NOT NULL, changed {kind} NOT NULL)",
-        f"INSERT INTO orders VALUES (1, '{first}'), (2, '2099-01-02')",
+        f"INSERT INTO orders VALUES (1, '{first}'), (2, '2099-01-02 10:00:00')",
     )
     query = {"query": "SELECT * FROM orders", "timestamp_column_name": "changed"}
     runs = copies(database, "timestamp+incrementing", columnar, **query)
@@ -296,3 +296,22 @@ def test_null_is_counted_by_a_first_run_that_begins_later(database: Database, in
     run = copies(database, "timestamp", **more).run()
     assert run.records == []
     assert [note for note in run.notes if note.startswith("1 row of ") and "has null in changed and is not" in note]
+
+
+@pytest.mark.parametrize("query", ["", "SELECT * FROM orders"], ids=["table", "query"])
+@pytest.mark.parametrize("declared", ["DATE", "TIMESTAMP"])
+def test_days_of_sqlite_in_a_column_that_may_have_times_are_named(
+    sqlite_database: Database, declared: str, query: str
+) -> None:
+    """Rows of the current day were copied at once, and those that were written later with the same day never."""
+    sqlite_database.execute(
+        f"CREATE TABLE orders (id int PRIMARY KEY, changed {declared} NOT NULL)",
+        "INSERT INTO orders VALUES (1, '2026-01-01'), (2, CURRENT_DATE), (3, '2026-01-01 10:00:00')",
+    )
+    if declared == "DATE":
+        sqlite_database.execute("DELETE FROM orders WHERE id = 3")  # No DATE has a time of day.
+    waits = declared == "DATE" and not query
+    run = copies(sqlite_database, "timestamp", timestamp_column_name="changed", query=query).run()
+    assert run.ids()[-1] == (1 if waits else 2)
+    found = [note for note in run.notes if "a date without a time in changed" in note]
+    assert [note[:6] for note in found] == ([] if waits else ["2 rows"])

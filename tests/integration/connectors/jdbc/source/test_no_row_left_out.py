@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from decimal import Decimal
 
 import pytest
@@ -282,6 +283,54 @@ def test_table_whose_numbers_come_from_elsewhere_is_named_if_it_may_have_been_se
     assert note.startswith("The largest id of ") and "is 4, but rows up to 9 were copied" in note
 
 
+@BOTH_PATHS
+def test_query_is_named_if_its_tables_may_have_been_set_back(database: Database, columnar: bool) -> None:
+    """No run told: the sequence of a table says nothing of a query."""
+    database.execute(f"CREATE TABLE orders (id {numbered(database)}, v int)")
+    add(database, 7)
+    query = "SELECT id, v FROM orders WHERE v > 0"
+    runs = copies(database, "incrementing", columnar, incrementing_column_name="id", query=query)
+    assert len(runs.run().ids()) == 7
+    assert [note for note in runs.run().notes if "largest" in note] == []
+    database.execute("UPDATE orders SET v = 0")
+    assert [note for note in runs.run().notes if "largest" in note] == []
+    database.execute(*SET_BACK[database.dialect])
+    add(database, 2)
+    again = runs.run()
+    assert again.records == []
+    (note,) = [note for note in again.notes if "largest" in note]
+    assert note.startswith("The largest id of the query is 2, but rows up to 7 were copied.")
+    runs.commit({"query": "query"}, {"incrementing": 0})
+    assert runs.run().ids() == [1, 2]
+
+
+@pytest.mark.parametrize("kind", ["date", "timestamp"])
+@pytest.mark.parametrize("more", [{}, {"timestamp_lookback_ms": "5"}, {"query": "SELECT * FROM orders"}], ids=str)
+def test_rows_of_the_day_of_a_first_run_that_begins_at_the_present_are_copied(
+    database: Database, kind: str, more: dict[str, str]
+) -> None:
+    """With `timestamp.initial=-1`, the offset had a time of this day, and all rows of a DATE were before it."""
+    declared = "date" if kind == "date" else stamp_type(database)
+    database.execute(f"CREATE TABLE orders (id int NOT NULL PRIMARY KEY, changed {declared} NOT NULL)")
+    # A bound of some days ago stands for a run that was made then.
+    runs = copies(
+        database, "timestamp", timestamp_column_name="changed", timestamp_initial="-1", validate_non_null="false",
+        timestamp_delay_interval_ms=str(3 * 86_400_000), **more,
+    )  # fmt: skip
+    assert runs.run().records == []
+    ((_, offset),) = runs.committed()
+    first = dt.datetime.fromtimestamp((offset["timestamp"] + 1) / 1000, dt.UTC)
+    has_type = database.dialect != "sqlite" or "query" not in more  # There, columns of a query have none.
+    assert first.microsecond == 0 and (first.strftime("%T") == "00:00:00" or kind != "date" or not has_type)
+    if not has_type and kind == "date":
+        return
+    stamps = [first + dt.timedelta(days=days) for days in (-1, 0, 1)]
+    rows = ", ".join(f"({n}, '{stamp.strftime('%Y-%m-%d %H:%M:%S')}')" for n, stamp in enumerate(stamps))
+    database.execute(f"INSERT INTO orders VALUES {rows}")
+    runs.config.pop("timestamp.delay.interval.ms")
+    assert runs.run().ids() == [1, 2]
+
+
 @pytest.mark.parametrize("mode", ["timestamp", "timestamp+incrementing"])
 def test_clock_of_the_database_that_is_before_the_offset_is_refused(database: Database, mode: str) -> None:
     """After a failover to a server whose clock is behind, rows get times that were passed already."""
@@ -358,6 +407,11 @@ def test_zone_of_the_server_that_is_not_db_timezone_is_named(request: pytest.Fix
         (note,) = copies(database, "timestamp", **more).run().notes
         assert note.startswith("Sessions of the database are 7 hours behind UTC, but db.timezone is in UTC.")
         assert copies(database, "timestamp", db_timezone="America/Phoenix", **more).run().notes == []
+    # A day of the server that is not over when that of db.timezone is, which no run said of a DATE.
+    database.execute("ALTER TABLE orders ADD COLUMN day date", "UPDATE orders SET day = '2026-01-01'")
+    more = {"timestamp_column_name": "day", "validate_non_null": "false", "db_timezone": "Asia/Tokyo"}
+    (note,) = copies(database, "timestamp", **more).run().notes
+    assert "(CURRENT_DATE)" in note and "rows of the current day are missed" in note
 
 
 @BOTH_PATHS

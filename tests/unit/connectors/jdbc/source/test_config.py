@@ -130,6 +130,19 @@ def test_what_leaves_out_rows_is_refused_unless_all_rows_are_copied(text: str, f
             JdbcSourceConfig.from_config({**BASE, **mode, **more})
 
 
+@pytest.mark.parametrize(
+    "suffix", ["LIMIT 10", "limit\n1 -- end", "FETCH FIRST 10 ROWS ONLY", "LIMIT 0, 5", "LIMIT (5)"]
+)
+def test_limit_that_the_rows_of_the_look_back_would_use_up_is_refused(suffix: str) -> None:
+    """Each run read the same rows of the window again, and none after them."""
+    mode = {"mode": "timestamp", "timestamp.column.name": "changed", "query.suffix": suffix}
+    JdbcSourceConfig.from_config({**BASE, **mode})
+    with pytest.raises(ConfigError, match=r"query\.suffix has a LIMIT, and timestamp\.lookback\.ms is set") as caught:
+        JdbcSourceConfig.from_config({**BASE, **mode, "timestamp.lookback.ms": "1000"})
+    assert caught.value.config_path == "query.suffix"
+    JdbcSourceConfig.from_config({**BASE, **mode, "timestamp.lookback.ms": "1000", "query.suffix": "FOR SHARE"})
+
+
 def test_databases_that_are_not_read_yet_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *a: object())
     with pytest.raises(ConfigError, match="does not read mssql yet"):
