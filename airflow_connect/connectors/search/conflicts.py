@@ -129,8 +129,9 @@ class _Meaning(Enum):
     )
     MIXED = (
         "{records} NOT written to {target}, and counted as filtered, because it has documents of the same keys with the"
-        " same or higher versions. The first was {place}; its document has version {version}. The topic has more partitions"
-        " than before, or was created again, so that a document may be of another partition, or of an earlier topic:"
+        " same or higher versions. The first was {place}; its document has version {version}. The topic has more"
+        " partitions than before, or was created again, so that a document may be of another partition, or of an"
+        " earlier topic:"
         f" then a newer record is missing. {_REPAIR} If a run was interrupted, or a request was sent again, some of"
         " these records may be the ones that are there."
     )
