@@ -13,9 +13,14 @@ if TYPE_CHECKING:
 
 _OF_VERSIONS = (
     "The ids of its documents are the keys of records, and a key may now be in another partition, or at a lower offset."
-    " The server refuses a record whose offset is below the version of an older document: such records are counted as"
-    " filtered, with a note. One with a higher offset may replace a newer document. If the index must be right, delete"
-    " it or use another one, and copy the topic again from its beginning."
+    " The server refuses a record whose offset is below the version of an older document, or equal to it: such records"
+    " are counted as filtered, with a note, by this run and by later ones. One with a higher offset may replace a newer"
+    " document. If the index must be right, "
+)
+_REPAIR_RECREATED = "delete it or use another one, and copy the topic again from its beginning."
+_REPAIR_GROWN = (
+    "set external.version.header, or send the records to a new topic, and write that one to another index: a copy of"
+    " this topic from its beginning has the records of a key from both partitions, too."
 )
 _OF_UPSERTS = (
     "The ids of its documents are the keys of records, and a key may now be in another partition. Upserts have no"
@@ -63,7 +68,9 @@ def _of_keys(change: TopicChange, documents: DocumentConfig) -> str:
         return _OF_KEYS_IN_A_STREAM
     if documents.upserts:
         return "" if change.is_recreated else _OF_UPSERTS
-    return _OF_VERSIONS if documents.versions_of(change.topic) is Versions.OFFSETS else ""
+    if documents.versions_of(change.topic) is not Versions.OFFSETS:
+        return ""
+    return _OF_VERSIONS + (_REPAIR_RECREATED if change.is_recreated else _REPAIR_GROWN)
 
 
 def _of_offsets(change: TopicChange, documents: DocumentConfig) -> str:

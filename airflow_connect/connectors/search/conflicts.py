@@ -70,6 +70,13 @@ class Conflict(NamedTuple):
     version: int | None
 
 
+_REPAIR = (
+    "If the topic was created again, delete {target}, or use another index, and copy the topic again. If it got more"
+    " partitions, that does not help, because keys have records in two of them: set external.version.header, or send"
+    " the records to a new topic, and write that one to another index."
+)
+
+
 class _Meaning(Enum):
     DROPPED = (
         "{records} NOT written to {target}, and counted as filtered: an ingest pipeline of the server"
@@ -117,8 +124,16 @@ class _Meaning(Enum):
         "{records} NOT written to {target}, and counted as filtered: the documents with these keys have versions beyond"
         " the offsets of this run. The first was {place}; its document has version {version}. Either the topic has more"
         " partitions than before or was created again, or something else writes to {target}: then the documents are out"
-        " of date; delete {target}, or use another index, and copy the topic again. Or an interrupted run had read"
-        " further than this one: then the documents are newer, and nothing is missing."
+        f" of date. {_REPAIR} Or an interrupted run had read further than this one: then the documents are newer, and"
+        " nothing is missing."
+    )
+    MIXED = (
+        "{records} NOT written to {target}, and counted as filtered, because it has documents of the same keys with the"
+        " same or higher versions. The first was {place}; its document has version {version}. The topic has more"
+        " partitions than before, or was created again, so that a document may be of another partition, or of an"
+        " earlier topic:"
+        f" then a newer record is missing. {_REPAIR} If a run was interrupted, or a request was sent again, some of"
+        " these records may be the ones that are there."
     )
     TAKEN = (
         "{records} NOT written to {target}, and counted as filtered, because the data stream has documents with these"
@@ -135,7 +150,9 @@ _OF_SERVER: Mapping[int | None, _Meaning] = {
     NOTHING_LEFT: _Meaning.NOTHING_LEFT,
     MAYBE_TWICE: _Meaning.MAYBE_TWICE,
 }
-_NOT_WRITTEN = frozenset({_Meaning.REFUSED, _Meaning.TAKEN, _Meaning.DROPPED, _Meaning.IN_FAILURE_STORE})
+_NOT_WRITTEN = frozenset(
+    {_Meaning.REFUSED, _Meaning.MIXED, _Meaning.TAKEN, _Meaning.DROPPED, _Meaning.IN_FAILURE_STORE}
+)
 
 
 def conflict_in(words: str) -> str:
@@ -165,13 +182,20 @@ class Conflicts:
         self._counts: Counter[tuple[_Meaning, str]] = Counter()
         self._first: dict[tuple[_Meaning, str], Conflict] = {}
 
-    def add(self, conflict: Conflict, versions: Versions) -> bool:
+    def add(self, conflict: Conflict, versions: Versions, *, are_mixed: bool = False) -> bool:
         """Count a conflict.
+
+        Args:
+            conflict: of a document.
+            versions: what the documents of its topic have.
+            are_mixed: whether versions that are offsets may be those of another partition, or of an earlier topic.
 
         Returns:
             Whether the record may be in no document, so that it counts as left out.
         """
         meaning = self._meaning(conflict, versions)
+        if are_mixed and versions is Versions.OFFSETS and meaning in (_Meaning.REPEATED, _Meaning.OLDER):
+            meaning = _Meaning.MIXED
         self._counts[meaning, conflict.target] += 1
         self._first.setdefault((meaning, conflict.target), conflict)
         return meaning in _NOT_WRITTEN
@@ -181,6 +205,7 @@ class Conflicts:
         for (meaning, target), count in self._counts.items():
             first = self._first[meaning, target]
             version = "that the server does not name" if first.version is None else first.version
+            version = first.place.offset if version == SAME_VERSION else version
             records = "1 record was" if count == 1 else f"{count:,} records were"
             yield meaning.value.format(records=records, target=target, place=first.place, version=version)
         self._counts.clear()

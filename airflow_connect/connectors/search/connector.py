@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.api.cluster_facts import TopicChange
 from airflow_connect.api.sink import Delivery, SinkConnector
-from airflow_connect.api.sink_state import StateAfter
-from airflow_connect.connectors.search import filled, indices, keys
+from airflow_connect.api.sink_state import PlannedState, StateAfter
+from airflow_connect.connectors.search import filled, indices, keys, mixed
 from airflow_connect.connectors.search.changes import change_note
 from airflow_connect.connectors.search.client import SearchClient
 from airflow_connect.connectors.search.config import DocumentConfig, SearchSinkConfig
@@ -18,7 +18,7 @@ from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
-    from airflow_connect.api.sink_state import CopiedRun
+    from airflow_connect.api.sink_state import CopiedRun, PlannedRun
 
 _UPSERTS = (
     "There is no order between partitions: fields of an older record may replace those of a newer one. If records of"
@@ -83,12 +83,17 @@ class ElasticsearchSinkConnector(SinkConnector):
         """
         SearchClient(SearchSinkConfig.from_config(config).connection).close()
 
+    def plan_state(self, run: PlannedRun) -> PlannedState:
+        """Which topics have other partitions than their documents by key, or another id."""
+        return mixed.at_plan(run)
+
     def state_after(self, run: CopiedRun) -> StateAfter:
         """Which topics have filled an index by key, and which index it is."""
         by_key, seen = filled.state_after(run), indices.state_after(run)
         follows = _UPSERTS if SearchSinkConfig.from_config(self.config).upserts else _VERSIONS
         spread = notes_on_spread(run, "document", follows)
-        return StateAfter(kept={**by_key.kept, **seen.kept}, notes=[*by_key.notes, *spread, *seen.notes])
+        changed = mixed.state_after(run, by_key.kept)
+        return StateAfter(kept={**by_key.kept, **seen.kept, **changed}, notes=[*by_key.notes, *spread, *seen.notes])
 
     def notes_on_changes(self, changes: Sequence[TopicChange]) -> Sequence[str]:
         """That the order of the records of a key, or the ids of documents, may not be what they were."""

@@ -25,7 +25,7 @@ def state_after(run: CopiedRun) -> StateAfter:
     """The topics of each target, those of earlier runs included, and a note about targets of several topics."""
     consumed = {partition.topic for partition in run.planned.partitions}
     now = [(target, report.range.topic) for report in run.reports for target in report.details.get(TARGETS, ())]
-    filled = {target: set(topics) & consumed for target, topics in _of_earlier_runs(run.planned.kept).items()}
+    filled = {target: set(topics) & consumed for target, topics in topics_of_targets(run.planned.kept).items()}
     for target, topic in now:
         filled.setdefault(target, set()).add(topic)
     kept = {target: sorted(topics) for target, topics in sorted(filled.items()) if topics}
@@ -33,8 +33,8 @@ def state_after(run: CopiedRun) -> StateAfter:
     return StateAfter(kept={"v": _VERSION, _FILLED: kept} if kept else {}, notes=notes)
 
 
-def _of_earlier_runs(kept: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
-    """{} for the document of another class."""
+def topics_of_targets(kept: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    """The topics of each target when a run committed last; {} for the document of another class."""
     filled = kept.get(_FILLED)
     return filled if kept.get("v") == _VERSION and isinstance(filled, Mapping) else {}
 

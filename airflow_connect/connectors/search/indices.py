@@ -157,7 +157,7 @@ def state_after(run: CopiedRun) -> StateAfter:
     Raises:
         SearchError: tasks of the run have written to different indices of one name: no task has seen both.
     """
-    known = _of_earlier_runs(run.planned.kept)
+    known = indices_of_targets(run.planned.kept)
     now: dict[str, dict[str, str]] = {}
     created: set[str] = set()
     for report in run.reports:
@@ -199,8 +199,8 @@ def newest(ids: Mapping[str, str]) -> dict[str, str]:
     return dict(sorted(ids.items())[-_MOST_KEPT:])
 
 
-def _of_earlier_runs(kept: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Target -> its indices; {} for the document of another class."""
+def indices_of_targets(kept: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Target -> its indices, with their ids, when a run committed last; {} for the document of another class."""
     plain, behind = kept.get(INDICES, {}), kept.get(BEHIND, {})
     if kept.get("v") != _VERSION or not isinstance(plain, Mapping) or not isinstance(behind, Mapping):
         return {}

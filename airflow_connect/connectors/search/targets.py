@@ -121,6 +121,10 @@ class Targets:
         """The newest indices of each alias and each data stream, with their ids."""
         return {name: newest(found.ids) for name, found in self._indices.items() if found.ids and name not in found.ids}
 
+    def ids_of(self, name: str) -> list[str]:
+        """The ids of the indices of a target; [] if they could not be seen."""
+        return list(self._indices[name].ids.values()) if name in self._indices else []
+
     def check_are_there(self) -> None:
         """Make sure that the indices that were written are still there; those that came meanwhile get their notes.
 

@@ -13,7 +13,7 @@ from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.sink import SinkTask
 from airflow_connect.connectors.search import keys
-from airflow_connect.connectors.search.bulks import Waiting, column_bulks
+from airflow_connect.connectors.search.bulks import Bulk, Waiting, column_bulks
 from airflow_connect.connectors.search.client import SearchClient
 from airflow_connect.connectors.search.columns import column_actions, has_columns
 from airflow_connect.connectors.search.config import SearchSinkConfig
@@ -21,6 +21,7 @@ from airflow_connect.connectors.search.conflicts import Conflicts, Versions
 from airflow_connect.connectors.search.documents import DocumentMaker, no_value
 from airflow_connect.connectors.search.filled import TARGETS
 from airflow_connect.connectors.search.indices import BEHIND, CREATED, INDICES
+from airflow_connect.connectors.search.mixed import are_mixed
 from airflow_connect.connectors.search.sending import BulkSender
 from airflow_connect.connectors.search.targets import Target, Targets
 from airflow_connect.converters import placeholders
@@ -53,6 +54,7 @@ class ElasticsearchSinkTask(SinkTask):
         self._conflicts = Conflicts({})
         self._filled: dict[tuple[str, int], set[str]] = {}
         self._begun: set[tuple[str, int, str]] = set()  # partitions and targets
+        self._mixed: set[tuple[str, str]] = set()  # topics in Kafka and targets
         self._created: set[str] = set()
         self._unavailable: Counter[str] = Counter()  # target -> documents with a placeholder
         self._has_told_indices = False
@@ -145,7 +147,7 @@ class ElasticsearchSinkTask(SinkTask):
             self._see_keys(target, batch)
             self._count_unavailable(target, batch.topic, placeholders.in_lines(actions))
             for bulk in column_bulks(target, actions, batch, self._limits):
-                self._sender.send(bulk)
+                self._send_bulk(bulk)
         return True
 
     def details(self, partition: TopicPartition) -> dict[str, Any]:
@@ -246,6 +248,9 @@ class ElasticsearchSinkTask(SinkTask):
                 ids = [f"{records.original_topic}+{records.original_partition}+{offset}" for offset in offsets]
                 self._targets.look_for_earlier(target.name, ids)
         if not self._config.upserts and self._config.versions_of(records.topic) is Versions.OFFSETS:
+            ids = self._targets.ids_of(target.name)
+            if are_mixed(self.context.run.state, records.original_topic, target.name, ids):
+                self._mixed.add((records.original_topic, target.name))
             self._filled.setdefault((records.original_topic, records.original_partition), set()).add(target.name)
 
     def _see_keys(self, target: Target, batch: RecordColumns) -> None:
@@ -275,14 +280,22 @@ class ElasticsearchSinkTask(SinkTask):
     def _send(self, waiting: Waiting) -> None:
         assert self._sender is not None
         del self._waiting[waiting.target]
-        self._sender.send(waiting.sealed())
+        self._send_bulk(waiting.sealed())
+
+    def _send_bulk(self, bulk: Bulk) -> None:
+        """Send a request; one at a time where a conflict must not come from a later request that was faster."""
+        assert self._sender is not None
+        if any(name == bulk.target.name for _, name in self._mixed):
+            self._sender.wait()
+        self._sender.send(bulk)
 
     def _report_answers(self) -> None:
         """Count conflicts, and apply `behavior.on.malformed.documents`, in the thread of the task."""
         assert self._sender is not None and self._config is not None
         for conflict in self._sender.take_conflicts():
             place = conflict.place
-            if self._conflicts.add(conflict, self._config.versions_of(place.renamed)):
+            is_mixed = (place.topic, conflict.target) in self._mixed
+            if self._conflicts.add(conflict, self._config.versions_of(place.renamed), are_mixed=is_mixed):
                 self.context.leave_out(SinkRecord(topic=place.topic, partition=place.partition, offset=place.offset))
         for record, error in self._sender.take_rejected():
             if self._config.on_malformed == keys.FAIL:

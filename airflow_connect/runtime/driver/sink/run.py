@@ -264,13 +264,13 @@ class SinkRun(RunInProgress):
         positions = positions_in(log, memory)
         of_target: tuple[str, ...] = ()
         if positions.total and state is not None:
-            earlier = earlier_offsets(self._config.sink, log, memory, state)
+            earlier, of_target = earlier_offsets(self._config.sink, log, memory, state)
             if earlier:
                 facts = facts_of(log, earlier, self._config.sink.store_name)
                 log, memory = set_back(log, memory, earlier)
                 with naming(facts):
                     positions = positions_in(log, memory)
-                of_target = tuple(f"{fact} Its records from there on are written again." for fact in facts)
+                of_target += tuple(f"{fact} Its records from there on are written again." for fact in facts)
         # Also if there is nothing to copy: this run commits the new partitions, and the next one sees no change.
         of_changes = self._config.sink.notes_on_changes(changes)
         of_bounds = bounds.check(positions) if bounds is not None else ()

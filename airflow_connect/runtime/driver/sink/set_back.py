@@ -1,7 +1,8 @@
 """Targets that were set back: a database from a backup lacks records whose offsets are committed to Kafka.
 
 A sink that stores offsets with its records can tell (`SinkConnector.kept_offsets`). An operator who sets the group's
-offset in Kafka alone is left alone: then the group has another offset than the last run has committed.
+offset in Kafka alone is obeyed: then the group has another offset than the last run has committed. If it is beyond what
+the target has, such as after a restored backup, the report names the records that the target lacks and does not get.
 """
 
 from __future__ import annotations
@@ -22,21 +23,32 @@ if TYPE_CHECKING:
 
 def earlier_offsets(
     sink: StartedSink, log: LogState, memory: Memory, state: ConnectorState
-) -> dict[TopicPartition, int]:
-    """The offsets in the target that are before those of the group, where the group has what the last run committed.
+) -> tuple[dict[TopicPartition, int], tuple[str, ...]]:
+    """What the target has, of partitions where it has less than the group.
+
+    Returns:
+        The offsets where the group has what the last run committed; sentences about partitions whose group offset
+        another client has changed.
 
     Raises:
         ConnectError: the target refused, or did not answer.
     """
-    unaltered = {
-        tp: log.topic_ids.get(tp.topic, "")
-        for tp, offset in log.committed.items()
-        if tp in log.earliest and memory.committed.get(tp) == offset
+    known = {
+        tp: log.topic_ids.get(tp.topic, "") for tp in log.committed if tp in log.earliest and tp in memory.committed
     }
-    if not unaltered or not state.run_id:
-        return {}
-    kept = sink.kept_offsets(unaltered, state.run_id, state.kept)
-    return {tp: kept[tp] for tp in unaltered if kept.get(tp, log.committed[tp]) < log.committed[tp]}
+    if not known or not state.run_id:
+        return {}, ()
+    kept = sink.kept_offsets(known, state.run_id, state.kept)
+    earlier = {tp: kept[tp] for tp in known if kept.get(tp, log.committed[tp]) < log.committed[tp]}
+    unaltered = {tp: offset for tp, offset in earlier.items() if memory.committed[tp] == log.committed[tp]}
+    return unaltered, tuple(
+        f"{sink.store_name} has the records of {tp} up to {offset}, and earlier runs had committed"
+        f" {memory.committed[tp]}: it was set back since, such as by a restored backup. Another client has changed the"
+        f" group's offset to {log.committed[tp]}, so that the records in [{offset}, {log.committed[tp]}) are NOT"
+        f" written. If they are not in it, set the offset of the connector to {offset}."
+        for tp, offset in sorted(earlier.items())
+        if tp not in unaltered
+    )
 
 
 def set_back(log: LogState, memory: Memory, offsets: Mapping[TopicPartition, int]) -> tuple[LogState, Memory]:

@@ -93,13 +93,46 @@ def test_records_that_kafka_no_longer_has_fail_the_run_with_both_offsets(sink, k
     assert rows(sink) == list(range(10))
 
 
+def commit(sink: JdbcSink, bootstrap: str, offset: int) -> None:
+    """As another client does."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"connect-{sink.name}"})
+    consumer.commit(offsets=[TopicPartition(sink.topic, 0, offset)], asynchronous=False)
+    consumer.close()
+
+
+@pytest.mark.parametrize("offset", [15, 5], ids=["beyond the database", "before it"])
+def test_offset_that_an_operator_has_set_after_a_restore_leaves_nothing_out_without_a_note(
+    sink, kafka, produce, offset
+):
+    """The operator knows the time of the backup only about: what was between both offsets was lost without a word."""
+    produce(sink.topic, numbers(0, 10, 0))
+    sink.run()
+    back_up(sink)
+    produce(sink.topic, numbers(10, 20, 0))
+    sink.run()
+    restore(sink)
+    commit(sink, kafka.bootstrap, offset)
+    produce(sink.topic, numbers(20, 22, 0))
+
+    report = sink.run()
+
+    named = [note for note in report.notes if "was set back since" in note]
+    if offset < 10:
+        assert rows(sink) == list(range(22)) and named == []
+        return
+    assert rows(sink) == [*range(10), *range(15, 22)]
+    (note,) = named
+    assert f"has the records of {sink.topic}-0 up to 10, and earlier runs had committed 20" in note
+    assert "the records in [10, 15) are NOT written" in note and note.endswith("set the offset of the connector to 10.")
+    produce(sink.topic, numbers(22, 23, 0))
+    assert [one for one in sink.run().notes if "set back" in one] == []
+
+
 def test_offset_that_an_operator_has_set_in_kafka_is_not_undone(sink, kafka, produce):
     produce(sink.topic, numbers(0, 10, 0))
     sink.run()
     produce(sink.topic, numbers(10, 20, 0))
-    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": f"connect-{sink.name}"})
-    consumer.commit(offsets=[TopicPartition(sink.topic, 0, 15)], asynchronous=False)
-    consumer.close()
+    commit(sink, kafka.bootstrap, 15)
     report = sink.run()
     assert rows(sink) == [*range(10), *range(15, 20)]
     assert [note for note in report.notes if "set back" in note] == []
