@@ -209,7 +209,7 @@ class ArrowReader:
             return self.position
         check_key(self._columns, self._source)
         self._sent = SentRows(self.position, config.lookback_ms * 1000, config.lookback_rows)
-        return self.position.changed(timestamp_us=self._sent.begin_us, local_us=None)
+        return self._sent.begin(self.position)
 
     def _read_last_group_again(self) -> None:
         """As `TableReader` does, because `query.suffix` may have cut the last group."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ENTRY = struct.Struct(">q16s")
+_BEFORE_ALL_US = -(1 << 62)
+"""Before the time of any row, microseconds since the epoch."""
 
 
 class SentRows:
@@ -41,7 +43,9 @@ class SentRows:
         """
         self._window_us, self._limit = window_us, limit
         # If clocks skip its time, all rows of the skipped time are read again: instants have another order there.
-        self._newest_us = (position.timestamp_us if position.before_us is None else position.before_us) or 0
+        newest_us = position.timestamp_us if position.before_us is None else position.before_us
+        # Without a position, no row was sent: all are new, whatever their time, and the window is whole.
+        self._newest_us = _BEFORE_ALL_US if newest_us is None else newest_us
         self._from_us = self._newest_us if position.sent_from_us is None else position.sent_from_us
         self._sent = _unpacked(position.sent)
         self._unhashed, self._unhashed_us = 0, 0
@@ -49,9 +53,15 @@ class SentRows:
         """Rows that were forgotten because of the limit, although they are in the window."""
 
     @property
-    def begin_us(self) -> int:
-        """Where reading begins, exclusive."""
+    def begin_us(self) -> int | None:
+        """Where reading begins, exclusive; None: at the first row."""
+        if self._newest_us == _BEFORE_ALL_US:
+            return None
         return min(self._newest_us, max(self._newest_us - self._window_us, self._from_us))
+
+    def begin(self, position: Position) -> Position:
+        """`position` as that after which rows are read: where the window begins."""
+        return position.changed(timestamp_us=self.begin_us, local_us=None)
 
     @property
     def is_whole(self) -> bool:

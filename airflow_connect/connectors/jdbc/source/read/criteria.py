@@ -7,7 +7,7 @@ Statements are texts with quoted names, for SQLAlchemy's `text`; values are alwa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,10 +18,9 @@ from airflow_connect.connectors.jdbc.source.offsets.positions import NO_ID, Posi
 from airflow_connect.connectors.jdbc.source.offsets.start import closed_before
 from airflow_connect.connectors.jdbc.source.settings import names as keys
 from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
-from airflow_connect.connectors.jdbc.source.values.columns import INTEGERS, TIMES, Column, Kind, find_column
+from airflow_connect.connectors.jdbc.source.values.columns import Column, Kind
 from airflow_connect.connectors.jdbc.source.values.local_times import SECOND_US, LocalTimes
 from airflow_connect.databases.identifiers import Quoting, TableId
-from airflow_connect.errors import ConfigError
 
 _BEGIN, _END, _ID = "connect_begin", "connect_end", "connect_id"
 _LAST, _LAST_ID = "connect_last", "connect_last_id"
@@ -251,9 +250,9 @@ class Criteria:
             if position.incrementing is None:
                 return None
             return self._source.count_some(f"{self._id} <= :{_ID}", {_ID: position.incrementing}, most)
-        if position.timestamp_us is None:
+        values: dict[str, Any] = {_BEGIN: self._begin(position)}
+        if values[_BEGIN] is None:
             return None
-        values: dict[str, Any] = {_BEGIN: self._parameter(position)}
         if not self._id:
             return self._source.count_some(f"{self._time} <= :{_BEGIN}", values, most)
         values[_ID] = NO_ID if position.incrementing is None else position.incrementing
@@ -310,9 +309,9 @@ class Criteria:
         end = self._end(end_us)
         may_be_null = self.tracked.incrementing is not None and self.tracked.incrementing.optional
         has_id = f" AND {self._id} IS NOT NULL" if may_be_null else ""
-        if position.timestamp_us is None:  # from the first row, which may be older than 1970
+        begin = self._begin(position)
+        if begin is None:  # from the first row, which may be older than 1970
             return f"{self._time} {_FIRST[self._database]} AND {self._time} < :{_END}{has_id}", {_END: end}
-        begin = self._parameter(position)
         if not self._id:
             return f"{self._time} > :{_BEGIN} AND {self._time} < :{_END}", {_BEGIN: begin, _END: end}
         after = f"({self._time} = :{_BEGIN} AND {self._id} > :{_ID}) OR {self._time} > :{_BEGIN}"
@@ -341,38 +340,36 @@ class Criteria:
             f" WHEN lower({name}) IN ({_SQLITE_PRESENT}) THEN NULL ELSE strftime('{form}', {name}) END)"
         )
 
+    def _begin(self, position: Position) -> Any:
+        """The time after which rows are read; None: before the year 1, where no position is."""
+        try:
+            return None if position.timestamp_us is None else self._parameter(position)
+        except OverflowError:
+            return None
+
     def _parameter(self, position: Position) -> Any:
         instant_us = position.timestamp_us or 0
-        return self._bound(self._times.own_time(instant_us, position.local_us), instant_us)
+        return self._bound(lambda: self._times.own_time(instant_us, position.local_us), instant_us)
 
     def _end(self, end_us: int) -> Any:
         """The upper bound, exclusive: no row with a smaller time comes any more."""
         local = closed_before(self._times, self.tracked.timestamps, end_us)
-        return self._bound(local, end_us // SECOND_US * SECOND_US)
+        return self._bound(lambda: local, end_us // SECOND_US * SECOND_US)
 
-    def _bound(self, local: datetime, instant_us: int) -> Any:
-        kind = self.tracked.timestamps[0].kind
-        if self._database == "sqlite":
-            return local.strftime("%Y-%m-%d %H:%M:%S.").rjust(20, "0") + f"{local.microsecond // 1000:03d}"
-        if kind is Kind.INSTANT:
+    def _bound(self, local_of: Callable[[], datetime], instant_us: int) -> Any:
+        """`local_of`: only asked where it counts, because an instant of the year 1 may be of the year 0 there."""
+        if self._database != "sqlite" and self.tracked.timestamps[0].kind is Kind.INSTANT:
             aware = self._times.aware(instant_us)
             return aware.replace(tzinfo=None) if self._database == "mysql" else aware
+        local = local_of()
+        if self._database == "sqlite":
+            return local.strftime("%Y-%m-%d %H:%M:%S.").rjust(20, "0") + f"{local.microsecond // 1000:03d}"
         return local
 
 
 def last_group(criteria: Criteria, source: Source, position: Position) -> Statement:
     """All rows with the timestamp of a position, whatever `query.suffix` is."""
     return criteria.of(source.without_suffix()).group(position)
-
-
-def named_columns(config: JdbcSourceConfig, columns: Sequence[Column]) -> Tracked:
-    """Tracked columns of a query on SQLite, whose types are unknown."""
-    incrementing = None
-    if config.uses_incrementing:
-        incrementing = find_column(columns, config.incrementing, "Incrementing column", "query")
-    stamps = config.timestamps if config.uses_timestamps else ()
-    found = (find_column(columns, name, "Timestamp columns", "query") for name in stamps)
-    return Tracked(incrementing, tuple(found))
 
 
 def number_column(criteria: Criteria | None) -> str:
@@ -384,108 +381,6 @@ def number_column(criteria: Criteria | None) -> str:
 def _first_of(names: Sequence[str]) -> str:
     """The first one that is not null, or ""."""
     return names[0] if len(names) == 1 else f"COALESCE({','.join(names)})" if names else ""
-
-
-def tracked_columns(config: JdbcSourceConfig, columns: Sequence[Column], table: str) -> Tracked:
-    """The tracked columns of a table, checked.
-
-    Raises:
-        ConfigError: a column is missing, has a wrong type, or may be null although `validate.non.null` is true.
-    """
-    incrementing: Column | None = None
-    timestamps: tuple[Column, ...] = ()
-    if config.uses_incrementing:
-        incrementing = _incrementing(config, columns, table)
-    if config.uses_timestamps:
-        timestamps = _timestamps(config, columns, table)
-    tracked = Tracked(incrementing, timestamps)
-    if config.checks_null:
-        _refuse_nullable(tracked, table)
-    return tracked
-
-
-def _incrementing(config: JdbcSourceConfig, columns: Sequence[Column], table: str) -> Column:
-    name = config.incrementing_column(table)
-    if name:
-        found = find_column(columns, name, "Incrementing column", table)
-    else:
-        numbered = [column for column in columns if column.numbers_itself]
-        if len(numbered) != 1:
-            count = "no column" if not numbered else "several columns"
-            raise ConfigError(
-                f"The table {table} has {count} that the database numbers itself, so its incrementing column is"
-                " unknown.",
-                code="database.column",
-                suggestion="Set incrementing.column.name or incrementing.column.mapping.",
-                config_path="incrementing.column.name",
-            )
-        found = numbered[0]
-    is_whole = found.kind in (Kind.DECIMAL, Kind.NUMERIC) and not found.scale
-    # PostgreSQL takes the number before the first one, -1, for the largest oid.
-    if (found.kind not in INTEGERS and not is_whole) or found.type_name == "oid":
-        raise ConfigError(
-            f"The incrementing column {found.name} of table {table} has {_type_of(found)}, which is not a whole"
-            " number.",
-            code="database.column",
-            suggestion="Choose a column with whole numbers, such as bigint.",
-            config_path="incrementing.column.name",
-        )
-    return found
-
-
-def _type_of(column: Column) -> str:
-    """In words: SQLite has columns without a type, such as those that a view computes."""
-    return f"type {column.type_name}" if column.type_name else "no declared type"
-
-
-def _timestamps(config: JdbcSourceConfig, columns: Sequence[Column], table: str) -> tuple[Column, ...]:
-    names = config.timestamp_columns(table)
-    if not names:
-        raise ConfigError(
-            f"No timestamp column is configured for table {table}.",
-            code="database.column",
-            suggestion="Add the table to timestamp.columns.mapping, or leave it out with table.exclude.list.",
-            config_path="timestamp.columns.mapping",
-        )
-    found = tuple(find_column(columns, name, "Timestamp columns", table) for name in names)
-    kinds = {column.kind for column in found}
-    wrong = [column for column in found if column.kind not in TIMES and column.kind is not Kind.UNKNOWN]
-    is_text = [column for column in wrong if column.kind in (Kind.STRING, Kind.INT64)]
-    if (wrong and not (is_text and config.connection.address.database == "sqlite")) or len(kinds) > 1:
-        listed = ", ".join(f"{column.name} ({column.type_name})" for column in found)
-        raise ConfigError(
-            f"The timestamp columns {listed} of table {table} are not all of one type with a date and a time.",
-            code="database.column",
-            suggestion="Choose columns of type timestamp, or of the same type.",
-            config_path="timestamp.column.name",
-        )
-    return found
-
-
-def _refuse_nullable(tracked: Tracked, table: str) -> None:
-    incrementing, timestamps = tracked.incrementing, tracked.timestamps
-    message = ""
-    if incrementing is not None and incrementing.optional:
-        message = (
-            f"Cannot make incremental queries using incrementing column {incrementing.name} on {table} because"
-            " this column"
-            " is nullable."
-        )
-    elif timestamps and all(column.optional for column in timestamps):
-        names = ",".join(column.name for column in timestamps)
-        message = (
-            f"Cannot make incremental queries using timestamp columns {names} on {table} because all of these"
-            " columns are"
-            " nullable."
-        )
-    if message:
-        raise ConfigError(
-            message,
-            code="database.nullable",
-            suggestion="Declare the column NOT NULL, or set validate.non.null=false: rows with null are then counted"
-            " and left out.",
-            config_path="validate.non.null",
-        )
 
 
 def escaped(sql: str) -> str:

@@ -39,9 +39,9 @@ def look(reading: Reading, table: TableId | None, position: Position, *, is_comm
         check_day(reading, source, criteria.tracked.timestamps, position)
     if config.lookback_ms and position.timestamp_us is not None:
         sent = SentRows(position, config.lookback_ms * 1000, config.lookback_rows)
-        if is_committed and not sent.is_whole:
+        if is_committed and not sent.is_whole and sent.begin_us is not None:
             _name_begin(reading, source, sent.begin_us)
-        position = position.changed(timestamp_us=sent.begin_us, local_us=None)
+        position = sent.begin(position)
     found = _look(reading, criteria, source, position)
     if not found.has_rows and not is_committed:
         # No task will look at the table, and no run has: whatever it has is left out.

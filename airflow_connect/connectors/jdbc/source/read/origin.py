@@ -373,7 +373,7 @@ class Origin:
             return "" if is_empty else _LOADING
         if config.lookback_ms and position.timestamp_us is not None:
             sent = SentRows(position, config.lookback_ms * 1000, config.lookback_rows)
-            position = position.changed(timestamp_us=sent.begin_us, local_us=None)
+            position = sent.begin(position)
         criteria = reading.criteria(reading.source(table))
         if part is not None:
             source = reading.source(part)

@@ -19,14 +19,13 @@ from airflow_connect.connectors.jdbc.source.read.criteria import (
     Statement,
     Tracked,
     last_group,
-    named_columns,
     number_column,
-    tracked_columns,
 )  # fmt: skip
 from airflow_connect.connectors.jdbc.source.read.hidden import count_repeated, note_columns, note_hidden, note_invisible
 from airflow_connect.connectors.jdbc.source.read.loaders import load_leniently
 from airflow_connect.connectors.jdbc.source.read.moves import Moves, Row
 from airflow_connect.connectors.jdbc.source.read.snapshot import Snapshot, enter
+from airflow_connect.connectors.jdbc.source.read.tracked_columns import named_columns, tracked_columns
 from airflow_connect.connectors.jdbc.source.read.warned import note_warnings
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
@@ -371,7 +370,7 @@ class TableReader:
                 note_hidden(reading, self._criteria, self._source, begin)
             if config.lookback_ms:
                 self._sent = SentRows(begin, config.lookback_ms * 1000, config.lookback_rows)
-                begin = begin.changed(timestamp_us=self._sent.begin_us, local_us=None)
+                begin = self._sent.begin(begin)
             upto = None if part is None else part.upto
             statement = self._criteria.of(chosen).select(begin, reading.end_us, upto)
             self._may_be_cut = chosen.has_suffix

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.connectors.jdbc.source.offsets.ranges import BULK_PREFIX, Load, TableRange
 from airflow_connect.connectors.jdbc.source.offsets.start import start_position
-from airflow_connect.connectors.jdbc.source.read.criteria import Tracked, tracked_columns
+from airflow_connect.connectors.jdbc.source.read.criteria import Tracked
+from airflow_connect.connectors.jdbc.source.read.tracked_columns import tracked_columns
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc.source.split.cuts import Cuts, dividing_key

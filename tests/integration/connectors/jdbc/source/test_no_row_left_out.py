@@ -82,16 +82,41 @@ def test_plan_does_not_read_the_rows_of_a_query(postgresql_database: Database) -
 
 
 @BOTH_PATHS
-@pytest.mark.parametrize("mode", ["timestamp", "timestamp+incrementing"])
+@pytest.mark.parametrize("mode", ["timestamp", "timestamp+incrementing", "timestamp, looking back"])
 def test_rows_older_than_1970_are_copied(database: Database, mode: str, columnar: bool) -> None:
+    """The first run with timestamp.lookback.ms began after 1970-01-01."""
     database.execute(f"CREATE TABLE orders (id int NOT NULL PRIMARY KEY, changed {stamp_type(database)} NOT NULL)")
     moments = ("1950-01-01 00:00:00", "1969-12-31 23:59:59.5", "1970-01-01 00:00:00", "2020-01-01 00:00:00")
     rows = ", ".join(f"({n}, '{moment}')" for n, moment in enumerate(moments))
     database.execute(f"INSERT INTO orders VALUES {rows}")
     more = {"incrementing_column_name": "id"} if "+" in mode else {}
+    if "looking" in mode:
+        more = {"timestamp_lookback_ms": "86400000"}
+    mode = mode.partition(",")[0]
     runs = copies(database, mode, columnar, timestamp_column_name="changed", batch_max_rows="1", **more)
     died = runs.run(batches=2).ids()
     assert died + runs.run().ids() == [0, 1, 2, 3]
+    assert runs.run().records == []
+
+
+@BOTH_PATHS
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+@pytest.mark.parametrize("more", [{}, {"timestamp_lookback_ms": "86400000"}], ids=["", "looking back"])
+def test_rows_of_the_first_day_of_the_calendar_are_copied_once(
+    database: Database, zone: str, columnar: bool, more: dict[str, str]
+) -> None:
+    """The next run failed with an OverflowError: Go and .NET write 0001-01-01 for a time that is not set."""
+    kind = "timestamptz" if database.dialect == "postgresql" else stamp_type(database)
+    database.execute(
+        f"CREATE TABLE orders (id int NOT NULL PRIMARY KEY, changed {kind} NOT NULL)",
+        "INSERT INTO orders VALUES (1, '0001-01-01 00:00:00'), (2, '0001-01-01 00:00:01')",
+    )
+    runs = copies(database, "timestamp", columnar, timestamp_column_name="changed", db_timezone=zone, **more)
+    assert runs.run().ids() == [1, 2]
+    assert runs.run().records == []
+    late = " (3, '0001-01-01 00:00:00')," if more else ""
+    database.execute(f"INSERT INTO orders VALUES{late} (4, '2020-01-01 00:00:00')")
+    assert runs.run().ids() == ([3, 4] if more else [4])
     assert runs.run().records == []
 
 
