@@ -313,9 +313,8 @@ class SinkConnector(OwnOffsets, Connector):
     ) -> Mapping[TopicPartition, int]:
         """Offsets in the target, of a sink that stores them with its records, if the target was set back.
 
-        A restored database lacks records that were committed to Kafka. Where the result is less than the group's
-        offset, the run writes them again; if another client has changed the group's offset, the report names them.
-        Called if there is something to copy and a run has committed offsets.
+        A restored database lacks records that were committed to Kafka: the run writes them again, or names them if
+        another client has set the group's offset. Called if there is something to copy after a run with offsets.
 
         Args:
             topic_ids: the partitions, with the id of each topic ("": the brokers have none).

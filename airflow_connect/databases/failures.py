@@ -40,6 +40,8 @@ _MYSQL_VALUES = (
 )
 _POSTGRESQL_VALUES = (
     re.compile(r"(?<=: )[\"'].*"),
+    re.compile(r"(?<=: )0x[0-9a-f]{2}.*"),
+    re.compile(r"(?<=byte sequence )0x[0-9a-fx ]+(?= in encoding )"),
     re.compile(rf"(?<=value ){_QUOTED}(?= (?:is|out|for))"),
     re.compile(rf"(?<=time zone ){_QUOTED}(?= not recognized)"),
     re.compile(r"(?<=out of range: ).*"),

@@ -78,6 +78,23 @@ def test_records_of_a_partition_that_was_added_do_not_count_as_written_in_any_ru
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize("other", ["k", "ü"], ids=["in columns", "record by record"])
+def test_later_request_does_not_overtake_an_earlier_one_of_a_topic_that_has_grown(
+    kafka, opensearch, make_topic, produce, other
+):
+    """A record that a faster request had made old would look like one of another partition."""
+    topic = make_topic()
+    sink = sink_of(kafka, opensearch, topic)
+    produce(topic, users(0, ["a"], 0))
+    sink.run()
+    add_partitions(kafka.bootstrap, topic, 2)
+    produce(topic, [one for n in range(600) for one in users(0, ["a", other], n)])
+    report = sink.run(batch_size="7", max_in_flight_requests="5")
+    assert (report.records, report.filtered, named(report)) == (1200, 0, [])
+    assert sink.documents()["a"] == {"v": 599}
+
+
+@pytest.mark.integration
 def test_topic_that_was_created_again_fills_another_index_as_any_other(kafka, opensearch, make_topic, produce):
     topic = make_topic()
     sink = sink_of(kafka, opensearch, topic)

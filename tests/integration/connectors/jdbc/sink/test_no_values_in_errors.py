@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pymysql.err import OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from airflow_connect.api import schema as s
 from airflow_connect.databases.failures import LONGEST_REASON, NO_VALUE, reason_of
@@ -80,6 +83,31 @@ def test_values_in_other_words_of_postgresql_are_not_shown(postgresql_database, 
         SinkRun(postgresql_database).write(records({"n": 1, "email": value}, schema=ORDER))
     message = str(caught.value).lower()
     assert expected in message and "hush" not in message and "77" not in message and "ud800" not in message
+
+
+def test_character_that_the_database_does_not_have_is_not_shown(postgresql_database):
+    """Its bytes were in the message."""
+    name = f"latin_{postgresql_database.rows('SELECT current_database()')[0][0]}"
+    statement = f"CREATE DATABASE {name} ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+    latin = replace(
+        postgresql_database,
+        **{
+            key: getattr(postgresql_database, key).replace(name.removeprefix("latin_"), name)
+            for key in ("url", "jdbc_url")
+        },
+    )
+    with postgresql_database.engine().connect() as connection:
+        connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql(statement)
+        try:
+            latin.execute("CREATE TABLE orders (n BIGINT, email TEXT)")
+            with pytest.raises(DataError) as caught:
+                SinkRun(latin).write(records({"n": 1, "email": "hush\u20ac"}, schema=ORDER))
+            assert f'byte sequence {NO_VALUE} in encoding "UTF8" has no equivalent in encoding' in str(caught.value)
+            with pytest.raises(DBAPIError) as invalid:
+                postgresql_database.rows("SELECT convert_from('\\x68ff', 'UTF8')")
+            assert reason_of(invalid.value) == f'invalid byte sequence for encoding "UTF8": {NO_VALUE}'
+        finally:
+            connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def test_value_without_a_partition_is_not_shown(mariadb_database):
