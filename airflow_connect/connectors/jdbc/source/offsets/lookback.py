@@ -124,6 +124,8 @@ class SentRows:
         """The position after all rows up to `reached_us`; it never moves back."""
         self._newest_us = max(self._newest_us, reached_us)
         oldest_us = self._newest_us - self._window_us
+        if self._from_us <= oldest_us:
+            self.forgotten = 0  # Those of earlier batches: the window has moved on, and is whole.
         self._from_us = max(self._from_us, oldest_us)  # Hashes before are dropped: a longer window must not go there.
         self._sent = {digest: at for digest, at in self._sent.items() if at > oldest_us}
         excess = len(self._sent) - self._limit

@@ -347,6 +347,17 @@ def test_look_back_forgets_the_oldest_rows_and_says_so(database: Database) -> No
     assert runs.run().ids() == [101]
 
 
+@pytest.mark.parametrize("columnar", [False, True])
+@pytest.mark.parametrize("batch", ["1", "3", "100"])
+def test_rows_that_are_before_the_window_at_the_end_are_not_called_forgotten(
+    database: Database, batch: str, columnar: bool
+) -> None:
+    """Smaller batches forgot rows on the way, and the report warned although the last window was whole."""
+    insert(database, *((n, "x", at(n)) for n in range(20)), (20, "x", at(3600)), (21, "x", at(3601)))
+    limits = {"timestamp_lookback_ms": "60000", "timestamp_lookback_max_rows": "5", "batch_max_rows": batch}
+    assert copies(database, "timestamp", columnar, **limits, **STAMP).run().notes == []
+
+
 @pytest.mark.parametrize("killed_after", [1, 2, 3])
 def test_look_back_of_a_run_that_dies_neither_loses_nor_repeats(database: Database, killed_after: int) -> None:
     insert(database, *((n, "x", at(n)) for n in range(10)))
