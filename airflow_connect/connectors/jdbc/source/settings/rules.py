@@ -36,6 +36,7 @@ _OFFSET = re.compile(
     re.IGNORECASE,
 )
 _SKIP_LOCKED = re.compile(r"\bSKIP\s+LOCKED\b", re.IGNORECASE)
+_SAMPLE = re.compile(rf"{_NAMED}\bTABLESAMPLE \w+ ?\x00", re.IGNORECASE)
 
 
 def checks() -> Iterator[tuple[Sequence[TypedKey[Any]], Rule]]:
@@ -118,6 +119,8 @@ def _leaving_out(parsed: Mapping[str, Any]) -> Iterable[Problem]:
         found, why = "SKIP LOCKED", "that other transactions have locked"
         if _OFFSET.search(words):
             found, why = "an OFFSET", "before it"
+        elif _SAMPLE.search(words):
+            found, why = "TABLESAMPLE", "that are not in its sample"
         elif not _SKIP_LOCKED.search(words):
             continue
         yield Problem(

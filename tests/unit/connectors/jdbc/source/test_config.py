@@ -127,6 +127,7 @@ def test_query_with_a_limit_is_refused_unless_all_rows_are_copied(query: str, is
         ("OFFSET '1'", "an OFFSET"),
         ("OFFSET abs(-1)", "an OFFSET"),
         ("/*!50000 LIMIT 1,5 */", "an OFFSET"),
+        ("TABLESAMPLE bernoulli (50) REPEATABLE (1)", "TABLESAMPLE"),
         ("LIMIT 5 FOR UPDATE OF a, b", ""),
         ("ORDER BY id, offset -- 1", ""),
         ("FOR UPDATE SKIP  locked", "SKIP LOCKED"),
