@@ -14,6 +14,7 @@ import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -177,7 +178,8 @@ class GapFinder:
         import pyarrow as pa
 
         if not len(numbers) or not pa.types.is_integer(numbers.type):
-            self.add(map(int, numbers.to_pylist()))
+            # A numeric column comes as texts, and a whole number may have a point: 1.0
+            self.add(int(Decimal(number)) for number in numbers.to_pylist())
             return
         own = np.asarray(numbers).astype(np.int64)
         if own[0] == 0:

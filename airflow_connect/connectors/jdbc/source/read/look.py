@@ -35,13 +35,14 @@ def look(reading: Reading, table: TableId | None, position: Position, *, is_comm
         return Look(has_rows=True)
     source = reading.source(table)
     criteria = reading.criteria(source)
-    if is_committed:
-        check_day(reading, source, criteria.tracked.timestamps, position)
+    offset = position
     if config.lookback_ms and position.timestamp_us is not None:
         sent = SentRows(position, config.lookback_ms * 1000, config.lookback_rows)
         if is_committed and not sent.is_whole and sent.begin_us is not None:
             _name_begin(reading, source, sent.begin_us)
         position = sent.begin(position)
+    if is_committed:
+        check_day(reading, source, criteria.tracked.timestamps, offset, position)
     found = _look(reading, criteria, source, position)
     if not found.has_rows and not is_committed:
         # No task will look at the table, and no run has: whatever it has is left out.

@@ -17,7 +17,6 @@ from airflow_connect.connectors.jdbc.source.offsets.positions import NO_ID, Posi
 from airflow_connect.connectors.jdbc.source.read.criteria import Source
 from airflow_connect.connectors.jdbc.source.read.identities import PG_SEQUENCES
 from airflow_connect.connectors.jdbc.source.values.columns import SQLITE_KEY_INDEX, Column, Kind
-from airflow_connect.connectors.jdbc.source.values.local_times import SECOND_US
 from airflow_connect.errors import OffsetError
 
 if TYPE_CHECKING:
@@ -165,22 +164,31 @@ def check_clock(reading: Reading, name: str, offset_us: int | None) -> None:
     )
 
 
-def check_day(reading: Reading, source: Source, stamps: Sequence[Column], position: Position) -> None:
+def check_day(reading: Reading, source: Source, stamps: Sequence[Column], position: Position, begin: Position) -> None:
     """Look at an offset with a time of day, if the tracked column is a DATE by now.
 
     Rows of that day have its beginning as their time, which is before the offset: no run would find them.
+
+    Args:
+        reading: connected.
+        source: the table or query.
+        stamps: the tracked columns with a time.
+        position: of the offset.
+        begin: where reading begins, which is earlier with `timestamp.lookback.ms`.
 
     Raises:
         OffsetError: the offset is within a day of `db.timezone`.
     """
     is_date = any(column.kind is Kind.DATE for column in stamps) and reading.name != "sqlite"  # DATE has times there.
-    if not is_date or position.timestamp_us is None or reading.config.lookback_ms:
+    if not is_date or position.timestamp_us is None:
         return
     own = reading.times.own_time(position.timestamp_us, position.local_us)
     day = own.replace(hour=0, minute=0, second=0, microsecond=0)
-    # What `timestamp.initial` and a run without rows leave is the end of a second.
-    if own == day or position.timestamp_us % SECOND_US == SECOND_US - 1:
+    # With `timestamp.initial=-1`, a first run leaves the last microsecond of a day.
+    if own == day or own + timedelta(microseconds=1) == day + timedelta(days=1):
         return
+    if begin.timestamp_us is None or reading.times.own_time(begin.timestamp_us, begin.local_us) < day:
+        return  # The window of the look-back has all rows of the day.
     before, at = ((reading.times.instant_us(moment) // 1000) for moment in (day - timedelta(days=1), day))
     names = ", ".join(column.name for column in stamps)
     raise OffsetError(

@@ -186,7 +186,7 @@ class JdbcSourceKeys(TypedConfig):
     ).to(columns_by_table)
     initial_ms = _MODE.low.optional_long(
         "timestamp.initial",
-        "Milliseconds since the epoch from which a table without an offset is read; -1: the database's time at the"
+        "Milliseconds since the epoch after which a table without an offset is read; -1: the database's time at the"
         " first run. Unset: from its beginning.",
     )
     delay_ms = _MODE.high.long(

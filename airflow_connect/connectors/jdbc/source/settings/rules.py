@@ -21,10 +21,22 @@ _LEGACY, _NEW = (Keys.whitelist, Keys.blacklist), (Keys.include, Keys.exclude)
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 _LONGEST_MS = 100 * 366 * 86_400_000
 _INNERMOST = re.compile(r"\([^()]*\)")
-_LIMIT = re.compile(r"\b(?:LIMIT\s*(?:\d|\x00)|FETCH\s+(?:FIRST|NEXT)\b)", re.IGNORECASE)
-# Of PostgreSQL and of MySQL; OFFSET 0 leaves out nothing, and keeps PostgreSQL from merging a subquery.
-_OFFSET = re.compile(r"\b(?:OFFSET\s*(?!0+\b)(?:\d|\x00)|LIMIT\s*(?!0+\s*,)(?:\d+|\x00)\s*,)", re.IGNORECASE)
+# MySQL and MariaDB execute what such a comment has.
+_EXECUTED = re.compile(r"/\*M?!\d*(.*?)\*/", re.DOTALL)
+_NAMED = r"(?<!\.)(?<!\. )(?<!\bAS )"
+"""Before a word that is no name: PostgreSQL takes reserved words for names of columns after a dot, and after AS."""
+# A reserved word of all databases, so what follows may have any form: 5, +5, '5', abs(5). The exceptions limit nothing.
+_LIMIT = re.compile(rf"{_NAMED}\b(?:LIMIT\b(?! ?(?:ALL|NULL)\b| ?- ?1\b)|FETCH (?:FIRST|NEXT)\b)", re.IGNORECASE)
+# Of PostgreSQL and of MySQL; OFFSET 0 leaves out nothing, and keeps PostgreSQL from merging a subquery. Without a LIMIT
+# before it, OFFSET may be a column of SQLite and MySQL, after which there is something else than its number.
+_COUNT = r"(?! ?0+\b) ?(?:[\d\x00\x01+]|\w+ ?\x00)"
+_OFFSET = re.compile(
+    rf"{_NAMED}\bLIMIT\b(?:.*\bOFFSET\b(?! ?0+\b)|(?! ?0+ ?,)(?:(?! FOR )[^,])*,)"
+    rf"|{_NAMED}(?<![,=<>(+-] )(?<!\bSELECT )(?<!\b(?:BY|OR|ON) )(?<!\b(?:AND|NOT) )(?<!\bWHERE )\bOFFSET\b{_COUNT}",
+    re.IGNORECASE,
+)
 _SKIP_LOCKED = re.compile(r"\bSKIP\s+LOCKED\b", re.IGNORECASE)
+_SAMPLE = re.compile(rf"{_NAMED}\bTABLESAMPLE \w+ ?\x00", re.IGNORECASE)
 
 
 def checks() -> Iterator[tuple[Sequence[TypedKey[Any]], Rule]]:
@@ -107,6 +119,8 @@ def _leaving_out(parsed: Mapping[str, Any]) -> Iterable[Problem]:
         found, why = "SKIP LOCKED", "that other transactions have locked"
         if _OFFSET.search(words):
             found, why = "an OFFSET", "before it"
+        elif _SAMPLE.search(words):
+            found, why = "TABLESAMPLE", "that are not in its sample"
         elif not _SKIP_LOCKED.search(words):
             continue
         yield Problem(
@@ -138,7 +152,8 @@ def _query_of(parsed: Mapping[str, Any]) -> tuple[TypedKey[Any], str]:
 
 def _own_words(statement: str) -> str:
     """A statement without its subqueries, or the one that is in brackets as a whole."""
-    words = without_texts(statement).strip("; \t\r\n\x01")
+    words = without_texts(_EXECUTED.sub(r" \1 ", statement), comment=" ").strip("; \t\r\n")
+    words = re.sub(r"\s+", " ", words)
     while words != (inner := _INNERMOST.sub("\x00", words)):
         if not inner.strip("(); \t\r\n\x00\x01"):
             return words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+_MARK = "\x01"
 _OTHERS = re.compile(
     r"""--[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|\$(\w*+)\$(?:.*?\$\1\$|.*+)"""
     r"""|'(?:[^']|'')*+(?:'|\Z)|"(?:[^"]|"")*+(?:"|\Z)|`(?:[^`]|``)*+(?:`|\Z)""",
@@ -11,6 +12,6 @@ _OTHERS = re.compile(
 )
 
 
-def without_texts(statement: str) -> str:
-    """The statement with a mark in place of each comment, text and quoted name."""
-    return _OTHERS.sub("\x01", statement)
+def without_texts(statement: str, comment: str = _MARK) -> str:
+    """The statement with a mark in place of each text and quoted name, and with `comment` in place of each comment."""
+    return _OTHERS.sub(lambda found: comment if found[0].startswith(("--", "/*")) else _MARK, statement)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 
 import pytest
 
@@ -126,4 +127,36 @@ def test_tracked_column_that_has_become_a_date_is_refused_until_the_offset_is_at
     assert runs.run().ids() == []
     runs.commit(partition, {"timestamp": int(suggested[0])})
     assert sorted(runs.run().ids()) == [1, 2]
+    assert runs.run().ids() == []
+
+
+@pytest.mark.parametrize("look_back", ["0", "5000"])
+@pytest.mark.parametrize("begins", ["at the first row", "at the present"])
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_tracked_column_that_has_become_a_date_is_refused_however_its_offset_came_about(
+    request: pytest.FixtureRequest, kind: str, begins: str, look_back: str
+) -> None:
+    """The offset of `timestamp.initial=-1`, and one before a look-back of some seconds, lost the rows of their day."""
+    database: Database = request.getfixturevalue(f"{kind}_database")
+    moment = "timestamp" if kind == "postgresql" else "datetime"
+    database.execute(f"CREATE TABLE a (id int NOT NULL PRIMARY KEY, at {moment} NOT NULL)")
+    days = 3 * 86_400_000  # A bound of some days ago stands for a run that was made then.
+    config = {"connection.url": database.jdbc_url, "mode": "timestamp", "timestamp.column.name": "at"}
+    runs = Copies({**config, "timestamp.lookback.ms": look_back, "timestamp.delay.interval.ms": str(days)})
+    if begins == "at the present":
+        runs.config["timestamp.initial"] = "-1"
+    else:
+        database.execute("INSERT INTO a VALUES (1, '2026-02-03 10:00:00')")
+    runs.run()
+    ((partition, offset),) = runs.committed()
+    day = datetime.fromtimestamp(offset["timestamp"] / 1000, UTC)
+    if (day.hour, day.minute) in ((0, 0), (23, 59)):  # A run at midnight loses no row: take another moment of the day.
+        runs.commit(partition, {**offset, "timestamp": offset["timestamp"] // 86_400_000 * 86_400_000 + 43_199_999})
+    changed = "ALTER COLUMN at TYPE date" if kind == "postgresql" else "MODIFY at date NOT NULL"
+    database.execute(f"ALTER TABLE a {changed}", f"INSERT INTO a VALUES (2, '{day:%Y-%m-%d}')")
+    with pytest.raises(OffsetError, match=r"has a time of day, .*, and its tracked column at is a DATE") as e:
+        runs.run()
+    runs.commit(partition, {"timestamp": int(re.findall(r'"timestamp": (\d+)', e.value.suggestion)[0])})
+    runs.config["timestamp.delay.interval.ms"] = "0"
+    assert 2 in runs.run().ids()
     assert runs.run().ids() == []

@@ -156,6 +156,20 @@ def test_fraction_in_the_incrementing_column_is_refused(postgresql_database: Dat
 
 
 @BOTH_PATHS
+def test_whole_number_with_a_point_in_the_incrementing_column_is_copied(
+    postgresql_database: Database, columnar: bool
+) -> None:
+    """In columns, a run ended with an untyped error: the gaps between the numbers were looked for in texts."""
+    postgresql_database.execute("CREATE TABLE orders (n numeric NOT NULL)", "INSERT INTO orders VALUES (1.0), (3.00)")
+    runs = copies(postgresql_database, "incrementing", columnar, incrementing_column_name="n")
+    assert runs.run().ids("n") == [Decimal(1), Decimal(3)]
+    postgresql_database.execute("INSERT INTO orders VALUES (2.0), (4.000)")
+    run = runs.run()
+    assert run.ids("n") == [Decimal(4)]
+    assert [note for note in run.notes if "larger ones were copied (2)" in note]
+
+
+@BOTH_PATHS
 def test_float_of_mysql_keeps_every_digit(mariadb_database: Database, columnar: bool) -> None:
     import struct
 
