@@ -123,7 +123,7 @@ class RecordConverter(OpenConverters):
 
     @property
     def has_known_headers(self) -> bool:
-        """Whether `accepts_headers` knows the header converter, so headers that nobody needs are not converted."""
+        """Whether `accepts_headers` knows the header converter, so headers that no stage needs are not converted."""
         return type(self.headers) in _KNOWN_CONVERTERS
 
     def accepts_headers(self, batch: ColumnBatch) -> bool:

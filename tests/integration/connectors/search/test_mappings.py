@@ -69,7 +69,7 @@ def test_fields_of_a_later_schema_whose_types_the_server_chooses_are_named_once(
     ],
     ids=["schema.ignore", "not dynamic", "templates", "created"],
 )
-def test_fields_whose_types_somebody_has_chosen_are_not_named(opensearch, unique_name, mapping, ignores):
+def test_fields_whose_types_a_mapping_has_chosen_are_not_named(opensearch, unique_name, mapping, ignores):
     if mapping is not None:
         assert opensearch.request("PUT", f"/{unique_name}", {"mappings": mapping})[0] == 200
     row = record(0, VALUE, schema=LATER, topic=unique_name)
