@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 
 from airflow_connect.api import schema as schemas
 from airflow_connect.api.schema import Type
+from airflow_connect.connectors.jdbc.source.values.arrow_types import arrow_type
 from airflow_connect.connectors.jdbc.source.values.columns import Column, Kind
 from airflow_connect.connectors.jdbc.source.values.local_times import DAY_US, LocalTimes
-from airflow_connect.connectors.jdbc.source.values.mapping import FieldMapping, TableMapping, arrow_type
+from airflow_connect.connectors.jdbc.source.values.mapping import FieldMapping, TableMapping
 from airflow_connect.connectors.jdbc.source.values.out_of_range import Beyond
 from airflow_connect.converters.decimal_columns import unscaled_column
 

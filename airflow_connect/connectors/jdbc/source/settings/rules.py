@@ -35,6 +35,7 @@ _OFFSET = re.compile(
     rf"|{_NAMED}(?<![,=<>(+-] )(?<!\bSELECT )(?<!\b(?:BY|OR|ON) )(?<!\b(?:AND|NOT) )(?<!\bWHERE )\bOFFSET\b{_COUNT}",
     re.IGNORECASE,
 )
+_NO_ROWS = re.compile(rf"{_NAMED}\b(?:LIMIT 0+\b(?! ?,)|FETCH (?:FIRST|NEXT) 0+\b)", re.IGNORECASE)
 _SKIP_LOCKED = re.compile(r"\bSKIP\s+LOCKED\b", re.IGNORECASE)
 _SAMPLE = re.compile(rf"{_NAMED}\bTABLESAMPLE \w+ ?\x00", re.IGNORECASE)
 
@@ -47,6 +48,7 @@ def checks() -> Iterator[tuple[Sequence[TypedKey[Any]], Rule]]:
     yield (*tables, *query), _query
     yield (Keys.mode, *query), _limited
     yield (Keys.mode, *query, Keys.query_suffix), _leaving_out
+    yield (Keys.mode, Keys.query_suffix), _no_rows
     yield (Keys.lookback_ms, Keys.query_suffix), _limited_window
     yield (Keys.mode, *columns, *query, Keys.lookback_ms), _columns
     yield (Keys.changed_only, Keys.mode, *query), _changed_only
@@ -128,6 +130,16 @@ def _leaving_out(parsed: Mapping[str, Any]) -> Iterable[Problem]:
             f"{key} has {found}, which leaves out rows {why}. In mode {mode} they would never be copied, because the"
             " next run begins after the last row of this one.",
             "Remove it. A LIMIT in query.suffix limits the new rows of a run.",
+        )
+
+
+def _no_rows(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    """Refuse LIMIT 0: each run would be green, and copy nothing."""
+    if Keys.mode.of(parsed) != names.BULK and _NO_ROWS.search(_own_words(Keys.query_suffix.of(parsed))):
+        yield Problem(
+            Keys.query_suffix.name,
+            f"{Keys.query_suffix} limits a run to 0 rows, so no run would ever copy anything.",
+            "Remove it, or write how many new rows a run may copy. To stop the copies for a while, pause the DAG.",
         )
 
 

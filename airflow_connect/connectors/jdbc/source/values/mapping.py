@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, Inexact, InvalidOperation
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api import schema as schemas
 from airflow_connect.api.schema import Schema, Type
 from airflow_connect.connectors.jdbc.source.settings.names import LOGICAL
+from airflow_connect.connectors.jdbc.source.values.arrow_types import arrow_type
 from airflow_connect.connectors.jdbc.source.values.columns import INTEGERS, Column, Kind
 from airflow_connect.connectors.jdbc.source.values.local_times import DAY_US, LocalTimes, days_of, micros_of
 from airflow_connect.connectors.jdbc.source.values.out_of_range import (
@@ -257,19 +258,6 @@ def table_mapping(columns: Sequence[Column], database: str, name: str, choices: 
             suggestion="Select the columns with other types in a query.",
         )
     return TableMapping(fields, name, where, left_out, choices.fitting)
-
-
-def arrow_type(schema: Schema) -> pa.DataType:
-    """The Arrow type of a field, as airflow_connect.api.columns defines it."""
-    import pyarrow as pa
-
-    types: Mapping[Type, Any] = {
-        Type.INT8: pa.int8(), Type.INT16: pa.int16(), Type.INT32: pa.int32(), Type.INT64: pa.int64(),
-        Type.FLOAT32: pa.float32(), Type.FLOAT64: pa.float64(), Type.BOOLEAN: pa.bool_(), Type.STRING: pa.string(),
-        Type.BYTES: pa.binary(),
-    }  # fmt: skip
-    found: pa.DataType = types[schema.type]
-    return found
 
 
 class _Maker:

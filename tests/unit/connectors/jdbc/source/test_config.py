@@ -150,6 +150,15 @@ def test_what_leaves_out_rows_is_refused_unless_all_rows_are_copied(text: str, f
             JdbcSourceConfig.from_config({**BASE, **mode, **more})
 
 
+@pytest.mark.parametrize("suffix", ["LIMIT 0", "limit\n00 -- end", "FETCH FIRST 0 ROWS ONLY", "LIMIT 0 FOR SHARE"])
+def test_limit_of_no_rows_is_refused_unless_all_rows_are_copied(suffix: str) -> None:
+    mode = {"mode": "incrementing", "incrementing.column.name": "id"}
+    JdbcSourceConfig.from_config({**BASE, "query.suffix": suffix})
+    with pytest.raises(ConfigError, match=r"query\.suffix limits a run to 0 rows") as caught:
+        JdbcSourceConfig.from_config({**BASE, **mode, "query.suffix": suffix})
+    assert caught.value.config_path == "query.suffix"
+
+
 @pytest.mark.parametrize(
     "suffix", ["LIMIT 10", "limit\n1 -- end", "FETCH FIRST 10 ROWS ONLY", "LIMIT 0, 5", "LIMIT (5)"]
 )
