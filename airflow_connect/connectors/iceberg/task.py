@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
     from airflow_connect.api.staging import StagedFile
 
-MEMORY_BYTES = 256 * 1024 * 1024
+MEMORY_BYTES = 128 * 1024 * 1024
 """Of all files that are being written, before the largest are moved to the executor's disk."""
 _FORMAT = "An Iceberg table"
 _NULL_VALUE = "a null value, which an append cannot show"
