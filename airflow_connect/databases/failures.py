@@ -43,11 +43,17 @@ _POSTGRESQL_VALUES = (
     re.compile(r"(?<=: )0x[0-9a-f]{2}.*"),
     re.compile(r"(?<=byte sequence )0x[0-9a-fx ]+(?= in encoding )"),
     re.compile(rf"(?<=value ){_QUOTED}(?= (?:is|out|for))"),
+    re.compile(rf"^{_QUOTED}(?= is (?:out of range|not a valid) )"),
+    re.compile(rf"(?<=unit ){_QUOTED}(?= not recognized)"),
+    re.compile(rf"(?<=symbol ){_QUOTED}(?= found while)"),
+    re.compile(rf"(?<=at or near ){_QUOTED}(?= of jsonpath)"),
+    re.compile(r"(?<=too large for encoding: )\d+"),
+    re.compile(r"(?<=^index )-?\d+(?= out of valid range)"),
     re.compile(rf"(?<=time zone ){_QUOTED}(?= not recognized)"),
     re.compile(r"(?<=out of range: ).*"),
     re.compile(rf"(?<=literal: ){_QUOTED}"),
 )
-_SQLITE_VALUES = (re.compile(r"(?<= with text ).*"),)
+_SQLITE_VALUES = (re.compile(r"(?<= with text ).*"), re.compile(r"(?<=path error near ).*"))
 """Where messages have values of rows: src/backend/utils/adt of PostgreSQL, sql/share/errmsg-utf8.txt of MariaDB,
 share/messages_to_clients.txt of MySQL, Modules/_sqlite/cursor.c of Python."""
 
@@ -400,10 +406,15 @@ _SQLITE_NAMES = {
     "SQLITE_TOOBIG": Failure.VALUE,
 }
 
+_SQLITE_VALUE = ("malformed JSON", "integer overflow", "LIKE or GLOB pattern too complex", "JSON path error near")
+"""What functions say of a value, in a constraint or a generated column (src/json.c and src/func.c of SQLite)."""
+
 
 def _of_sqlite(name: str, text: str) -> Failure | None:
     if name == "SQLITE_ERROR" and (text.startswith("no such ") or " has no column named " in text):
         return Failure.MISSING_OBJECT
+    if name == "SQLITE_ERROR" and text.startswith(_SQLITE_VALUE):
+        return Failure.VALUE
     return next((kind for start, kind in _SQLITE_NAMES.items() if name.startswith(start)), None)
 
 
