@@ -65,6 +65,8 @@ class Failure(Enum):
     PERMISSION = "permission"
     UNKNOWN_HOST = "unknown host"
     UNREACHABLE = "unreachable"
+    TLS = "tls"
+    """The server has no TLS, or one of the two certificates is not accepted, or cannot be read."""
     UNKNOWN_DATABASE = "unknown database"
     TOO_MANY_CONNECTIONS = "too many connections"
     CONFLICT = "conflict"
@@ -189,6 +191,7 @@ _WITHOUT_A_STATEMENT = frozenset(
         Failure.AUTHENTICATION,
         Failure.UNKNOWN_HOST,
         Failure.UNREACHABLE,
+        Failure.TLS,
         Failure.UNKNOWN_DATABASE,
         Failure.TOO_MANY_CONNECTIONS,
         Failure.CONFLICT,
@@ -200,7 +203,7 @@ _WITHOUT_A_STATEMENT = frozenset(
 
 
 def _sentence(text: str) -> str:
-    return text if text.endswith(".") else text + "."
+    return text if text.endswith((".", "?")) else text + "."
 
 
 _ERRORS: dict[Failure, Callable[[str], ConnectError]] = {
@@ -226,6 +229,13 @@ _ERRORS: dict[Failure, Callable[[str], ConnectError]] = {
         message,
         code="database.unreachable",
         suggestion="Check that the server runs, and that this machine reaches the host and port in connection.url.",
+        config_path="connection.url",
+    ),
+    Failure.TLS: lambda message: ConfigError(
+        message,
+        code="database.tls",
+        suggestion="Correct the parameters of connection.url for TLS, such as sslmode and sslrootcert of PostgreSQL, or"
+        " sslMode and serverSslCert of MySQL and MariaDB; or the TLS of the server.",
         config_path="connection.url",
     ),
     Failure.UNKNOWN_DATABASE: lambda message: ConfigError(
@@ -424,6 +434,12 @@ _TEXTS = {
         r"password authentication failed|no password supplied|Login failed|ORA-01017|no pg_hba.conf entry"
         r"|role .* does not exist"
     ),
+    Failure.TLS: (
+        r"does not support SSL|SSL is required|certificate verify failed|(?i:tlsv1.alert|sslv3.alert)"
+        r"|WRONG_VERSION_NUMBER|UNSUPPORTED_PROTOCOL|certificate file .* does not exist|private key file"
+        r"|could not (?:load|read) (?:private key|certificate|root certificate)|does not match host name"
+    ),
+    Failure.OTHER: r"invalid value for parameter|unrecognized configuration parameter|invalid command-line argument",
     Failure.UNKNOWN_DATABASE: (r"database .* does not exist|Unknown database|ORA-12514|ORA-12505|Cannot open database"),
     Failure.UNKNOWN_HOST: (
         r"failed to resolve host|could not translate host name|Name or service not known|nodename nor servname"
