@@ -107,8 +107,8 @@ def _unusable_files(given: Mapping[str, Any], error: Exception) -> ConfigError:
         f"The certificates for TLS with the database cannot be used ({files or 'those of the system'}):"
         f" {getattr(error, 'strerror', None) or error}.",
         code="database.tls",
-        suggestion="Correct the parameters. The files must be on the driver's machine and on all executors, readable and"
-        " in PEM format.",
+        suggestion="Correct the parameters. The files must be on the driver's machine and on all executors, readable"
+        " and in PEM format.",
         config_path="connection.url",
     )
 
