@@ -11,9 +11,10 @@ has the run, `"run": run_id`: what it had to say about tables that it has create
 It has the identity of each table, `"identities": {table: id}` (`identity.py`): one that something else has dropped and
 created again does not have the records of earlier runs.
 
-`"set_back": {topic: {partition: offset}}` has the offsets of a database that was set back, from the plan of a run until
-one commits: one that is killed in between has no report. Tasks get `"seen"` in this form, too: the offsets in the table
-at the plan. Less than that, and the database has gone back since.
+`"set_back": {topic: {partition: [offset, start]}}` has the offsets of a database that was set back, and where the run
+began, from its plan until a run commits: one that is killed in between has no report. Tasks get
+`"seen": {topic: {partition: offset}}`, the offsets in the table at the plan: less than that, and the database has gone
+back since.
 
 Where rows are found by keys, it has the topics of each table, `"filled": {table: [topic, ...]}`: records of two topics
 with the same key change the same row, and no answer of a database tells.
@@ -54,12 +55,16 @@ def seen_at_plan(state: Mapping[str, Any]) -> dict[TopicPartition, int]:
 
 
 def _offsets_of(document: Mapping[str, Any], member: str) -> dict[TopicPartition, int]:
+    return {partition: int(offset) for partition, offset in _places_of(document, member).items()}
+
+
+def _places_of(document: Mapping[str, Any], member: str) -> dict[TopicPartition, Any]:
     if document.get("v") != _VERSION or not isinstance(document.get(member), Mapping):
         return {}
     return {
-        TopicPartition(topic, int(number)): int(offset)
-        for topic, offsets in document[member].items()
-        for number, offset in offsets.items()
+        TopicPartition(topic, int(number)): place
+        for topic, places in document[member].items()
+        for number, place in places.items()
     }
 
 
@@ -115,19 +120,28 @@ def state_at_plan(
     known = at_plan(run)
     starts = {r.topic_partition: r.start for r in run.ranges if r.topic_partition in run.again}
     again = {partition: start for partition, start in starts.items() if partition in set_back}
-    earlier = {tp: at for tp, at in _offsets_of(run.kept, _SET_BACK).items() if tp.topic not in run.gone}
-    kept = {**known, **_member(_SET_BACK, earlier | again)}
+    found = {partition: [set_back[partition], start] for partition, start in again.items()}
+    earlier = {tp: places for tp, places in _places_of(run.kept, _SET_BACK).items() if tp.topic not in run.gone}
+    kept = {**known, **_member(_SET_BACK, earlier | found)}
     return PlannedState(
         for_tasks={"v": _VERSION, **known, **_member(_SEEN, seen)},
         kept=None if kept == run.kept else kept,
-        notes=[
-            f"A run that ended before its commit has found that the database had the records of {partition} up to"
-            f" {offset} only: it was set back, such as by a restored backup. The records from there on are written"
-            " again, as far as that run has not done so."
-            for partition, offset in sorted(earlier.items())
-            if partition not in again
-        ],
+        notes=[_earlier_note(partition, *earlier[partition]) for partition in sorted(earlier.keys() - again.keys())],
         group_offsets=again,
+    )
+
+
+def _earlier_note(partition: TopicPartition, offset: int, start: int) -> str:
+    left_out = (
+        f"That run began at {start}, because of the group's offset or of offsets.out.of.range, so that the records in"
+        f" [{offset}, {start}) are NOT written. If they are not in the database, set the offset of the connector to"
+        f" {offset}."
+    )
+    again = "The records from there on are written again, as far as that run has not done so."
+    return (
+        f"A run that ended before its commit has found that the database had the records of {partition} up to {offset}"
+        " only, and earlier runs had written more: it was set back, such as by a restored backup."
+        f" {left_out if start > offset else again}"
     )
 
 
@@ -181,9 +195,9 @@ def _document(
     return {"v": _VERSION, _LEFT: {}, **offsets, **more} if offsets or more else {}
 
 
-def _member(name: str, found: Mapping[TopicPartition, int]) -> dict[str, Any]:
-    """Offsets as a member of a document; {} if there are none."""
-    offsets: dict[str, dict[str, int]] = {}
+def _member(name: str, found: Mapping[TopicPartition, Any]) -> dict[str, Any]:
+    """What there is of partitions as a member of a document; {} if there is nothing."""
+    offsets: dict[str, dict[str, Any]] = {}
     for partition, offset in sorted(found.items()):
         offsets.setdefault(partition.topic, {})[str(partition.partition)] = offset
     return {name: offsets} if offsets else {}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from tests.integration.connectors.jdbc.sink.test_set_back import back_up, numbers, restore, rows
+from tests.integration.connectors.jdbc.sink.test_set_back import back_up, commit, numbers, restore, rows
 from tests.support.copies.jdbc_sink import JdbcSink, jdbc_sink
 from tests.support.kafka_data import every_record
 from tests.support.steps import Crashed, HookedEngine, Steps
@@ -91,3 +91,17 @@ def test_database_that_goes_back_between_the_plan_and_the_tasks_fails_the_run_an
     report = sink.run()  # Its epoch is beyond those of tasks that have found the earlier state.
     assert rows(sink) == ALL
     assert len(set_back(report.notes)) == 2
+
+
+def test_offset_that_an_operator_has_set_is_named_also_after_a_killed_run(sink, kafka, produce, monkeypatch):
+    """The killed run had no report, and the next one finds nothing wrong with the database any more."""
+    two_runs(sink, produce)
+    restore(sink)
+    commit(sink, kafka.bootstrap, 15)
+    Steps(monkeypatch).crash("audited")
+    with pytest.raises(Crashed):
+        sink.run()
+    (first, second) = set_back(sink.run().notes)
+    assert rows(sink) == [n for n in ALL if n not in range(10, 15)]
+    assert f"had the records of {sink.topic}-0 up to 10 only" in first
+    assert "the records in [10, 15) are NOT written" in first and "NOT written" not in second
