@@ -43,11 +43,17 @@ _POSTGRESQL_VALUES = (
     re.compile(r"(?<=: )0x[0-9a-f]{2}.*"),
     re.compile(r"(?<=byte sequence )0x[0-9a-fx ]+(?= in encoding )"),
     re.compile(rf"(?<=value ){_QUOTED}(?= (?:is|out|for))"),
+    re.compile(rf"^{_QUOTED}(?= is (?:out of range|not a valid) )"),
+    re.compile(rf"(?<=unit ){_QUOTED}(?= not recognized)"),
+    re.compile(rf"(?<=symbol ){_QUOTED}(?= found while)"),
+    re.compile(rf"(?<=at or near ){_QUOTED}(?= of jsonpath)"),
+    re.compile(r"(?<=too large for encoding: )\d+"),
+    re.compile(r"(?<=^index )-?\d+(?= out of valid range)"),
     re.compile(rf"(?<=time zone ){_QUOTED}(?= not recognized)"),
     re.compile(r"(?<=out of range: ).*"),
     re.compile(rf"(?<=literal: ){_QUOTED}"),
 )
-_SQLITE_VALUES = (re.compile(r"(?<= with text ).*"),)
+_SQLITE_VALUES = (re.compile(r"(?<= with text ).*"), re.compile(r"(?<=path error near ).*"))
 """Where messages have values of rows: src/backend/utils/adt of PostgreSQL, sql/share/errmsg-utf8.txt of MariaDB,
 share/messages_to_clients.txt of MySQL, Modules/_sqlite/cursor.c of Python."""
 
@@ -59,6 +65,8 @@ class Failure(Enum):
     PERMISSION = "permission"
     UNKNOWN_HOST = "unknown host"
     UNREACHABLE = "unreachable"
+    TLS = "tls"
+    """The server has no TLS, or one of the two certificates is not accepted, or cannot be read."""
     UNKNOWN_DATABASE = "unknown database"
     TOO_MANY_CONNECTIONS = "too many connections"
     CONFLICT = "conflict"
@@ -183,6 +191,7 @@ _WITHOUT_A_STATEMENT = frozenset(
         Failure.AUTHENTICATION,
         Failure.UNKNOWN_HOST,
         Failure.UNREACHABLE,
+        Failure.TLS,
         Failure.UNKNOWN_DATABASE,
         Failure.TOO_MANY_CONNECTIONS,
         Failure.CONFLICT,
@@ -194,7 +203,7 @@ _WITHOUT_A_STATEMENT = frozenset(
 
 
 def _sentence(text: str) -> str:
-    return text if text.endswith(".") else text + "."
+    return text if text.endswith((".", "?")) else text + "."
 
 
 _ERRORS: dict[Failure, Callable[[str], ConnectError]] = {
@@ -220,6 +229,13 @@ _ERRORS: dict[Failure, Callable[[str], ConnectError]] = {
         message,
         code="database.unreachable",
         suggestion="Check that the server runs, and that this machine reaches the host and port in connection.url.",
+        config_path="connection.url",
+    ),
+    Failure.TLS: lambda message: ConfigError(
+        message,
+        code="database.tls",
+        suggestion="Correct the parameters of connection.url for TLS, such as sslmode and sslrootcert of PostgreSQL, or"
+        " sslMode and serverSslCert of MySQL and MariaDB; or the TLS of the server.",
         config_path="connection.url",
     ),
     Failure.UNKNOWN_DATABASE: lambda message: ConfigError(
@@ -400,10 +416,15 @@ _SQLITE_NAMES = {
     "SQLITE_TOOBIG": Failure.VALUE,
 }
 
+_SQLITE_VALUE = ("malformed JSON", "integer overflow", "LIKE or GLOB pattern too complex", "JSON path error near")
+"""What functions say of a value, in a constraint or a generated column (src/json.c and src/func.c of SQLite)."""
+
 
 def _of_sqlite(name: str, text: str) -> Failure | None:
     if name == "SQLITE_ERROR" and (text.startswith("no such ") or " has no column named " in text):
         return Failure.MISSING_OBJECT
+    if name == "SQLITE_ERROR" and text.startswith(_SQLITE_VALUE):
+        return Failure.VALUE
     return next((kind for start, kind in _SQLITE_NAMES.items() if name.startswith(start)), None)
 
 
@@ -413,6 +434,12 @@ _TEXTS = {
         r"password authentication failed|no password supplied|Login failed|ORA-01017|no pg_hba.conf entry"
         r"|role .* does not exist"
     ),
+    Failure.TLS: (
+        r"does not support SSL|SSL is required|certificate verify failed|(?i:tlsv1.alert|sslv3.alert)"
+        r"|WRONG_VERSION_NUMBER|UNSUPPORTED_PROTOCOL|certificate file .* does not exist|private key file"
+        r"|could not (?:load|read) (?:private key|certificate|root certificate)|does not match host name"
+    ),
+    Failure.OTHER: r"invalid value for parameter|unrecognized configuration parameter|invalid command-line argument",
     Failure.UNKNOWN_DATABASE: (r"database .* does not exist|Unknown database|ORA-12514|ORA-12505|Cannot open database"),
     Failure.UNKNOWN_HOST: (
         r"failed to resolve host|could not translate host name|Name or service not known|nodename nor servname"

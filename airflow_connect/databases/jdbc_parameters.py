@@ -66,7 +66,7 @@ def translate(database: str, parameters: Mapping[str, str], key: str) -> Transla
         name = folded.get(given.lower(), given) if folded is not None else given
         rule = table.get(name)
         if rule is None:
-            raise _unknown(database, given, key)
+            raise _unknown(database, given, value, key)
         if rule is IGNORED:
             result.ignored.append(given)
             continue
@@ -85,9 +85,18 @@ def translate(database: str, parameters: Mapping[str, str], key: str) -> Transla
     return result
 
 
-def _unknown(database: str, name: str, key: str) -> ConfigError:
+def _unknown(database: str, name: str, value: str, key: str) -> ConfigError:
     shown = name if len(name) <= _MAX_SHOWN else name[:_MAX_SHOWN] + "..."
     near = did_you_mean(nearest(name, TABLES[database]))
+    if not value and not near:  # What follows an & in a password looks like one.
+        return ConfigError(
+            f"A parameter of the database connection has no value, and is not known for {database}. Its name is not"
+            " shown, because it may be the end of a password.",
+            code="database.parameter",
+            suggestion=f"Write & as %26 in a password in {key}, or set connection.password instead. If it is a"
+            f" parameter, remove it: {page_url('connectors/databases')} has those that are known.",
+            config_path=key,
+        )
     return ConfigError(
         f"The parameter {shown} of the database connection is not known for {database}.",
         code="database.parameter",

@@ -35,9 +35,16 @@ _DRIVERS = {
 
 _ALIASES = {"sqlserver": "mssql", "postgres": "postgresql"}
 _DATABASES = {"mariadb": "mysql"}
-_SECRET_PARAMETER = re.compile(r"((?:password|passwd|pwd|sslpassword)\s*=)[^&;,)]*", re.IGNORECASE)
-_CREDENTIALS = re.compile(r"(//)[^/@]*(@)")
-_ORACLE_CREDENTIALS = re.compile(r"(thin:)[^@]*/[^@]*(@)")
+_SECRET_PARAMETER = re.compile(
+    r"((?:password|passwd|pwd|sslpassword)\s*=)\s*(?:\{(?:[^}]|\}\})*\}?|[^&;,)]*)", re.IGNORECASE
+)
+_CREDENTIALS = (
+    # A password may have any character, also an @ or a / that is not written as %40 or %2F.
+    re.compile(r"(//)[^?]*(@)"),
+    re.compile(r"(//)[^/@?]*:[^/@=&]*\?[^=&@]*(@)"),
+    re.compile(r"(oracle:\w+:)[^@]*/.*(@)", re.IGNORECASE),
+    re.compile(r"(^jdbc:\w+:/?)[^/@]*:.*(@)", re.IGNORECASE),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,7 @@ class DatabaseAddress:
             where += f":{self.url.port}"
         if self.database == "sqlite":
             return f"sqlite:{self.url.database or ':memory:'}"
-        return f"{self.database}://{where}/{self.url.database or ''}"
+        return mask(f"{self.database}://{where}/{self.url.database or ''}")
 
     def scrub(self, text: str) -> str:
         """`text` without this address's secrets."""
@@ -81,8 +88,9 @@ class DatabaseAddress:
 
 def mask(url: str) -> str:
     """A `connection.url` that can be shown: without user, password and secret parameters."""
-    hidden = _CREDENTIALS.sub(rf"\1{HIDDEN}\2", _ORACLE_CREDENTIALS.sub(rf"\1{HIDDEN}\2", url))
-    return _SECRET_PARAMETER.sub(rf"\1{HIDDEN}", hidden)
+    for pattern in _CREDENTIALS:
+        url = pattern.sub(rf"\1{HIDDEN}\2", url)
+    return _SECRET_PARAMETER.sub(rf"\1{HIDDEN}", url)
 
 
 def parse_url(
@@ -147,6 +155,13 @@ def _family_of(text: str) -> tuple[str, str, bool]:
         ConfigError: the database is not supported.
     """
     is_jdbc = text.lower().startswith("jdbc:")
+    if not is_jdbc and "://" not in text:
+        raise ConfigError(
+            f"{URL_KEY} is not a URL. It is not shown, because it may have a password.",
+            code="database.url",
+            suggestion=_EXAMPLE,
+            config_path=URL_KEY,
+        )
     scheme = (text[5:] if is_jdbc else text).partition(":")[0].lower()
     family = _ALIASES.get(scheme.partition("+")[0], scheme.partition("+")[0])
     if family not in _DRIVERS or (is_jdbc and "+" in scheme):
@@ -282,7 +297,7 @@ def _parameters(query: str, url: str) -> dict[str, str]:
         raise _invalid(url, "its parameters are not readable; they follow ? as name=value, separated by &") from None
 
 
-_HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\[\]:/?#@\s,]*)(?::(?P<port>\d{1,5}))?")
+_HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\[\]:/?#@\s,=()]*)(?::(?P<port>\d{1,5}))?")
 
 
 def _host_and_port(text: str, url: str) -> tuple[str, int | None]:
@@ -304,7 +319,9 @@ def _network(rest: str, url: str) -> tuple[list[tuple[str, int | None]], _Parts]
         user, colon, password = credentials.partition(":")
         parts.user, parts.password = unquote(user), unquote(password) if colon else None
     if "/" in database:
-        raise _invalid(url, "there is a / in the name of the database")
+        raise _invalid(url, "there is a / in the name of the database; in a password it is written %2F")
+    if _SECRET_PARAMETER.search(database):
+        raise _invalid(url, "its parameters must follow ?, separated by &")
     parts.database = unquote(database)
     return [_host_and_port(host, url) for host in hosts.split(",")], parts
 
@@ -312,6 +329,8 @@ def _network(rest: str, url: str) -> tuple[list[tuple[str, int | None]], _Parts]
 def _postgresql(rest: str, url: str) -> _Parts:
     if not rest.startswith("//"):  # jdbc:postgresql:database, jdbc:postgresql:/, jdbc:postgresql:
         body, _, query = rest.partition("?")
+        if "@" in body or ":" in body:
+            raise _invalid(url, "// must follow jdbc:postgresql: if there is a host or a user")
         return _Parts(host="localhost", database=unquote(body.strip("/")), parameters=_parameters(query, url))
     hosts, parts = _network(rest, url)
     if len(hosts) > 1:

@@ -97,7 +97,10 @@ class InvalidValueError(Exception):
 
 _TEXT_WITH_SECRET = re.compile(
     # The user's part of a URL; parameters of a JDBC URL; Oracle's thin:user/password@host; properties; headers.
-    r"://[^\s/:@]*+:[^\s/@]+@|^jdbc:.*\b(?:password|passwd|pwd|sslpassword)\s*=|^jdbc:oracle:thin:[^@/]*/[^@]*@"
+    # A password may have any character there but a space; only `host:port/...?user=a@b` has an @ without one.
+    r"://[^\s/:@]*+:[^\s/@]+@|://[^\s/:@]*+:[^\s@?;&]{1,256}+@|://[^\s/:@]*+:(?!\d{1,5}[/?;,])[^\s@]{1,256}+@"
+    r"|^jdbc:.*\b(?:password|passwd|pwd|sslpassword)\s*=|^jdbc:oracle:\w++:[^@/]*/[^@]*@"
+    r"|^jdbc:\w++:/?[^\s/:@]*+:[^\s@]+@"
     r"|(?:^|[;?&,])(?:[\w-]+\.)*+(?:password|passwd|pwd|secret|token|sharedaccesskey|accountkey)=[^;?&,\s]"
     r"|\bauthorization\s*+:\s*+\S|\bbearer\s++\S",
     re.IGNORECASE,

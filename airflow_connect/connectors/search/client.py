@@ -122,7 +122,7 @@ class SearchClient:
                 f"{self.name} did not answer{_stated(str(error.__cause__ or error.message))}.",
                 code="search.unavailable",
                 suggestion="Check that the server runs and that connection.url, TLS and proxy settings are right. A"
-                " larger read.timeout.ms gives it more time.",
+                " larger read.timeout.ms gives it more time; if it is 0, so does a larger flush.timeout.ms.",
             ) from None
         found = Answer(answer.meta.status, _decoded(answer.body))
         if found.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED) or (

@@ -109,16 +109,17 @@ class _Meaning(Enum):
     )
     REPEATED = (
         "{records} not written again, because {target} has the same version of the documents: an earlier run, or an"
-        " earlier try of a request, has written them, unless another topic fills {target}, too, or another program"
-        " changes or deletes its documents, which counts their versions up by one: then these records are missing. The"
-        " first was {place}. A repeated copy changes no document, even if the configuration is another one."
+        " earlier try of a request, has written them, unless records of a key are in several partitions, another topic"
+        " fills {target}, too, or another program changes or deletes its documents, which counts their versions up by"
+        " one: then these records are missing. The first was {place}. A repeated copy changes no document, even if the"
+        " configuration is another one."
     )
     OLDER = (
         "{records} not written, because a record of the same key with a higher version was in {target} first, as"
         " happens after an interrupted run, when several requests are sent at the same time, and if"
-        " external.version.header goes back. The first was {place}; its document has version {version}. If another"
-        " program changes or deletes documents of {target}, that counts their versions up, too, and these records may"
-        " be missing."
+        " external.version.header goes back. The first was {place}; its document has version {version}. If records of a"
+        " key are in several partitions, or another topic fills {target}, too, or another program changes or deletes"
+        " its documents, which counts their versions up, these records may be missing."
     )
     REFUSED = (
         "{records} NOT written to {target}, and counted as filtered: the documents with these keys have versions beyond"

@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.databases.dialects.dialect import DatabaseDialect
+from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -84,13 +85,32 @@ def _connection() -> type:
     class UnverifiedByDefault(Connection):  # type: ignore[misc]
         def _create_ssl_ctx(self, sslp: Any) -> SSLContext:
             if sslp:
-                return super()._create_ssl_ctx(sslp)  # type: ignore[no-any-return]
+                try:
+                    return super()._create_ssl_ctx(sslp)  # type: ignore[no-any-return]
+                except (OSError, ValueError) as error:  # Neither names the file.
+                    raise _unusable_files(sslp, error) from None
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
             return context
 
     return UnverifiedByDefault
+
+
+_FILES = {"ca": "serverSslCert", "cert": "ssl_cert", "key": "ssl_key"}
+"""PyMySQL's name of each file, and that of the parameter."""
+
+
+def _unusable_files(given: Mapping[str, Any], error: Exception) -> ConfigError:
+    files = ", ".join(f"{name}={given[key]}" for key, name in _FILES.items() if given.get(key))
+    return ConfigError(
+        f"The certificates for TLS with the database cannot be used ({files or 'those of the system'}):"
+        f" {getattr(error, 'strerror', None) or error}.",
+        code="database.tls",
+        suggestion="Correct the parameters. The files must be on the driver's machine and on all executors, readable"
+        " and in PEM format.",
+        config_path="connection.url",
+    )
 
 
 @cache

@@ -145,10 +145,14 @@ class Work:
                 value = values[place]
                 if value is None:
                     continue
-                if isinstance(value, int):
-                    values[place] = value if int(float(value)) == value else None
-                else:
-                    values[place] = exact_number(value, is_real=is_real)
+                try:
+                    if isinstance(value, int):
+                        values[place] = value if int(float(value)) == value else None
+                    else:
+                        values[place] = exact_number(value, is_real=is_real)
+                except (TypeError, ValueError, ArithmeticError):
+                    failed.append(Failed(record, _no_number(name, record, value)))
+                    break
                 if values[place] is None:
                     failed.append(Failed(record, _inexact(name, record)))
                     break
@@ -224,6 +228,15 @@ def _exact(value: Any) -> Any:
 def _may_be_changed(schema: Schema, is_real: bool | None) -> bool:
     """Whether a column of SQLite may change a number; `is_real`: whether it is REAL, None: it has no numbers."""
     return is_real is not None and (schema.name == DECIMAL or (is_real and schema.type is Type.INT64))
+
+
+def _no_number(name: str, record: SinkRecord, value: Any) -> DataError:
+    return DataError(
+        f"The field {name} of {record.where}, which is a number by its schema, has a value of the type"
+        f" {type(value).__name__}.",
+        code="database.value",
+        suggestion="Correct the record, or the transformation that has changed it.",
+    )
 
 
 def _inexact(name: str, record: SinkRecord) -> DataError:

@@ -83,7 +83,7 @@ def comparisons(
                 f" {column} of {table} is {kind}, which cannot hold this value: a condition of MySQL would find the row"
                 " of another key"
             )
-            found[column] = Comparison(convert=_Refusing(convert, what))
+            found[column] = Comparison(convert=_Refusing(convert, what, field.name))
     return found
 
 
@@ -125,6 +125,7 @@ class _Refusing:
 
     convert: Convert
     reason: str
+    field: str
 
     def __call__(self, value: Any) -> Any:
         if value is None:
@@ -133,6 +134,10 @@ class _Refusing:
             return self.convert(value)
         except ValueError:
             raise RowRefusedError(self.reason, Failure.VALUE) from None
+        except (TypeError, AttributeError, ArithmeticError):  # A transformation has changed it, and not its schema.
+            kind = type(value).__name__
+            what = f"the field {self.field} of its key has a value of the type {kind}, and not that of its schema"
+            raise RowRefusedError(what, Failure.VALUE) from None
 
 
 def _conversion(declared: str, schema: Schema) -> Convert | None:

@@ -12,10 +12,10 @@ from airflow_connect.connectors.jdbc.sink import keys
 from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
 from airflow_connect.connectors.jdbc.sink.left import (
     after,
-    at_plan,
     last_run,
     left_by_runs,
     notes_on_shared,
+    state_at_plan,
 )
 from airflow_connect.converters.keys_in_kafka import notes_on_spread
 from airflow_connect.errors import ConfigError
@@ -33,6 +33,11 @@ class JdbcSinkConnector(SinkConnector):
     config_def = JdbcSinkConfig.config_def()
     task_class = "airflow_connect.connectors.jdbc.sink.task:JdbcSinkTask"
     delivery = Delivery.TRANSACTIONAL
+
+    def __init__(self) -> None:
+        """Has not looked at the offsets table yet."""
+        self._set_back: Mapping[TopicPartition, int] = {}
+        self._seen: Mapping[TopicPartition, int] = {}
 
     @classmethod
     def replaces_by_key(cls, config: Mapping[str, str], *, same_offsets: bool = False) -> bool:
@@ -109,12 +114,13 @@ class JdbcSinkConnector(SinkConnector):
             with database.failures(f"read the offsets in {config.offsets_table}"):
                 prepare(connection)
                 with single_statements(connection):
-                    return offsets.set_back(connection, topic_ids, last_run_id, left_by_runs(kept))
+                    self._set_back = offsets.set_back(connection, topic_ids, last_run_id, left_by_runs(kept))
+        self._seen = offsets.seen
+        return self._set_back
 
     def plan_state(self, run: PlannedRun) -> PlannedState:
-        """What earlier runs have left in the offsets table."""
-        known = at_plan(run)
-        return PlannedState(for_tasks=known, kept=None if known == run.kept else known)
+        """What earlier runs have left in the offsets table, and what it has now."""
+        return state_at_plan(run, self._set_back, self._seen)
 
     def state_after(self, run: CopiedRun) -> StateAfter:
         """The same with what this run has left there; notes about rows in no order, and of earlier runs."""

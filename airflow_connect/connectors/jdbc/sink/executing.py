@@ -10,7 +10,7 @@ from airflow_connect.connectors.jdbc.sink import keys
 from airflow_connect.connectors.jdbc.sink.chunk_work import Failed, Work
 from airflow_connect.connectors.jdbc.sink.columns.chunk import ColumnChunk, RowsNeededError
 from airflow_connect.connectors.jdbc.sink.columns.loading import loader_of, most_bytes_of
-from airflow_connect.connectors.jdbc.sink.mismatch import is_mismatch
+from airflow_connect.connectors.jdbc.sink.mismatch import is_mismatch, lacks_unique_key
 from airflow_connect.connectors.jdbc.sink.outcome import SKIPPED, Outcome, RowRefusedError
 from airflow_connect.connectors.jdbc.sink.pieces import Piece, apply_pieces, is_of_rows
 from airflow_connect.connectors.jdbc.sink.statements.dialects import MySqlStatements, PostgreSqlStatements
@@ -117,7 +117,7 @@ class ChunkExecutor:
         except Exception as error:
             if isinstance(error, RowsNeededError) or connection.invalidated:
                 raise
-            if is_of_rows(error, work.names) or is_mismatch(error, compares=False):
+            if is_of_rows(error, work.names) or is_mismatch(error, compares=False) or lacks_unique_key(error):
                 raise RowsNeededError from error  # Which record, or which types, is found with rows.
             raise
         if skipped and not replaces:

@@ -11,6 +11,11 @@ has the run, `"run": run_id`: what it had to say about tables that it has create
 It has the identity of each table, `"identities": {table: id}` (`identity.py`): one that something else has dropped and
 created again does not have the records of earlier runs.
 
+`"set_back": {topic: {partition: [offset, start]}}` has the offsets of a database that was set back, and where the run
+began, from its plan until a run commits: one that is killed in between has no report. Tasks get
+`"seen": {topic: {partition: offset}}`, the offsets in the table at the plan: less than that, and the database has gone
+back since.
+
 Where rows are found by keys, it has the topics of each table, `"filled": {table: [topic, ...]}`: records of two topics
 with the same key change the same row, and no answer of a database tells.
 """
@@ -21,6 +26,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.api.sink_state import PlannedState
 from airflow_connect.connectors.jdbc.sink.identity import merged
 
 if TYPE_CHECKING:
@@ -34,18 +40,31 @@ IDENTITIES = "identities"
 """Member of the same: the identity of the tables that it has written."""
 FILLED = "filled"
 """Member of what a task returns for a partition: the tables in which its records have changed rows by their keys."""
-_VERSION, _LEFT, _RUN = 1, "left", "run"
+_VERSION, _LEFT, _RUN, _SET_BACK, _SEEN = 1, "left", "run", "set_back", "seen"
 _SHOWN = 3
 
 
 def left_by_runs(kept: Mapping[str, Any]) -> dict[TopicPartition, int]:
     """The offsets that runs have left in the table; {} for the document of another class."""
-    if kept.get("v") != _VERSION or not isinstance(kept.get(_LEFT), Mapping):
+    return _offsets_of(kept, _LEFT)
+
+
+def seen_at_plan(state: Mapping[str, Any]) -> dict[TopicPartition, int]:
+    """The offsets that the table had when the run was planned; {}: nobody has looked."""
+    return _offsets_of(state, _SEEN)
+
+
+def _offsets_of(document: Mapping[str, Any], member: str) -> dict[TopicPartition, int]:
+    return {partition: int(offset) for partition, offset in _places_of(document, member).items()}
+
+
+def _places_of(document: Mapping[str, Any], member: str) -> dict[TopicPartition, Any]:
+    if document.get("v") != _VERSION or not isinstance(document.get(member), Mapping):
         return {}
     return {
-        TopicPartition(topic, int(number)): int(offset)
-        for topic, offsets in kept[_LEFT].items()
-        for number, offset in offsets.items()
+        TopicPartition(topic, int(number)): place
+        for topic, places in document[member].items()
+        for number, place in places.items()
     }
 
 
@@ -83,6 +102,47 @@ def notes_on_shared(run: CopiedRun, kept: Mapping[str, Any]) -> list[str]:
 def last_run(kept: Mapping[str, Any]) -> str:
     """The last run that has committed and may have created tables; "": unknown."""
     return str(kept.get(_RUN, "")) if kept.get("v") == _VERSION else ""
+
+
+def state_at_plan(
+    run: PlannedRun, set_back: Mapping[TopicPartition, int], seen: Mapping[TopicPartition, int]
+) -> PlannedState:
+    """What tasks and the next run are to know, if the table had these offsets at the plan.
+
+    Where the database was set back, the run commits its offsets to the group before it copies: a run that is killed
+    may have written beyond the group's offset, and the next one has to give account of all of it.
+
+    Args:
+        run: that is planned.
+        set_back: offsets that are before those that runs have left.
+        seen: these and all others.
+    """
+    known = at_plan(run)
+    starts = {r.topic_partition: r.start for r in run.ranges if r.topic_partition in run.again}
+    again = {partition: start for partition, start in starts.items() if partition in set_back}
+    found = {partition: [set_back[partition], start] for partition, start in again.items()}
+    earlier = {tp: places for tp, places in _places_of(run.kept, _SET_BACK).items() if tp.topic not in run.gone}
+    kept = {**known, **_member(_SET_BACK, earlier | found)}
+    return PlannedState(
+        for_tasks={"v": _VERSION, **known, **_member(_SEEN, seen)},
+        kept=None if kept == run.kept else kept,
+        notes=[_earlier_note(partition, *earlier[partition]) for partition in sorted(earlier.keys() - again.keys())],
+        group_offsets=again,
+    )
+
+
+def _earlier_note(partition: TopicPartition, offset: int, start: int) -> str:
+    left_out = (
+        f"That run began at {start}, because of the group's offset or of offsets.out.of.range, so that the records in"
+        f" [{offset}, {start}) are NOT written. If they are not in the database, set the offset of the connector to"
+        f" {offset}."
+    )
+    again = "The records from there on are written again, as far as that run has not done so."
+    return (
+        f"A run that ended before its commit has found that the database had the records of {partition} up to {offset}"
+        " only, and earlier runs had written more: it was set back, such as by a restored backup."
+        f" {left_out if start > offset else again}"
+    )
 
 
 def at_plan(run: PlannedRun) -> dict[str, Any]:
@@ -128,10 +188,16 @@ def _document(
     run_id: str,
     filled: Mapping[str, Collection[str]],
 ) -> dict[str, Any]:
-    offsets: dict[str, dict[str, int]] = {}
-    for partition, offset in sorted(left.items()):
-        offsets.setdefault(partition.topic, {})[str(partition.partition)] = offset
+    offsets = _member(_LEFT, left)
     topics = {table: sorted(found) for table, found in sorted(filled.items()) if found}
     members = {**tables, _RUN: run_id, FILLED: topics}
     more = {name: found for name, found in members.items() if found}
-    return {"v": _VERSION, _LEFT: offsets, **more} if offsets or more else {}
+    return {"v": _VERSION, _LEFT: {}, **offsets, **more} if offsets or more else {}
+
+
+def _member(name: str, found: Mapping[TopicPartition, Any]) -> dict[str, Any]:
+    """What there is of partitions as a member of a document; {} if there is nothing."""
+    offsets: dict[str, dict[str, Any]] = {}
+    for partition, offset in sorted(found.items()):
+        offsets.setdefault(partition.topic, {})[str(partition.partition)] = offset
+    return {name: offsets} if offsets else {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
 from airflow_connect.databases.connecting import is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of
 from airflow_connect.errors import DatabaseError
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _NO_OPERATOR = "42883"
 """PostgreSQL: there is no operator, or no function, for these types."""
+_NO_UNIQUE_KEY = "42P10"
+_NO_UNIQUE_KEY_OF_SQLITE = "ON CONFLICT clause does not match any PRIMARY KEY or UNIQUE constraint"
 
 
 def is_mismatch(error: Exception, *, compares: bool) -> bool:
@@ -34,6 +37,27 @@ def is_mismatch(error: Exception, *, compares: bool) -> bool:
         return False
     lacks_operator = compares and getattr(original, "sqlstate", None) == _NO_OPERATOR
     return lacks_operator or kind_of(error) is Failure.TYPE
+
+
+def lacks_unique_key(error: Exception) -> bool:
+    """Whether the table of an upsert has no unique index over the columns of the key. MySQL would insert the row."""
+    if not is_of_a_driver(error):
+        return False
+    original: Any = getattr(error, "orig", None) or error
+    return getattr(original, "sqlstate", None) == _NO_UNIQUE_KEY or _NO_UNIQUE_KEY_OF_SQLITE in str(original)
+
+
+def missing_unique_key(error: Exception, work: Work) -> DatabaseError:
+    """The error for users: the table, and the columns of the key."""
+    columns = ", ".join(work.columns_of_fields[: len(work.names.keys)])
+    reason = reason_of(error).removesuffix(".")
+    return DatabaseError(
+        f"The table {work.table} has no primary key and no unique index over exactly the columns {columns}, which an"
+        f" upsert needs to find the row of a key: {reason}.",
+        code="jdbc.unique_key",
+        suggestion=f"Add a primary key or a unique index over these columns, or correct {Keys.pk_fields}.",
+        config_path=Keys.pk_fields.name,
+    )
 
 
 def has_schema(record: SinkRecord) -> bool:

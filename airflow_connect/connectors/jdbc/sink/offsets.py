@@ -72,6 +72,8 @@ class OffsetsTable:
         self._marks = Marks(connector, name)
         self.new: set[TopicPartition] = set()
         """Partitions that had no offset before."""
+        self.seen: dict[TopicPartition, int] = {}
+        """The offsets that `set_back` has found."""
 
     @cached_property
     def _table(self) -> Table:
@@ -172,6 +174,8 @@ class OffsetsTable:
             if partition not in left and is_as_claimed:
                 continue
             position = self.read(connection, partition, topic_id)
+            if position is not None:
+                self.seen[partition] = position.next_offset
             if position is not None and (partition not in left or position.next_offset < left[partition]):
                 found[partition] = position.next_offset
         return found
@@ -179,24 +183,29 @@ class OffsetsTable:
     def claim(self, connection: Connection, run_id: str) -> int:
         """The next epoch of the connector, for a new run: earlier runs can no longer write where it has begun.
 
+        It is also after the epochs of all its partitions, which are later if the database went back while a run wrote.
+
         Args:
             connection: in `single_statements`.
             run_id: of the run.
         """
-        from sqlalchemy import select, update
+        from sqlalchemy import func, select, update
 
         place, columns = self._place("", -1, ""), self._table.c
+        latest = select(func.max(columns.epoch)).where(columns.connector == self._connector)
         for _ in range(_TRIES):
             with connection.begin():
                 seen = connection.execute(select(columns.epoch).where(columns.place == place)).scalar_one_or_none()
             if seen is None:
                 self._insert(connection, place, next_offset=0, epoch=0, run_id=run_id)
                 continue
+            with connection.begin():
+                epoch = 1 + max(int(seen), int(connection.execute(latest).scalar_one_or_none() or 0))
             claiming = update(self._table).where((columns.place == place) & (columns.epoch == seen))
-            values = {"epoch": seen + 1, "run_id": run_id, "updated_at_ms": _now_ms()}
+            values = {"epoch": epoch, "run_id": run_id, "updated_at_ms": _now_ms()}
             with connection.begin():
                 if connection.execute(claiming.values(**values)).rowcount == 1:
-                    return int(seen) + 1
+                    return epoch
         raise self._busy()
 
     def alter(

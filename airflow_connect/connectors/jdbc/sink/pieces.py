@@ -13,7 +13,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc.sink.chunk_work import Failed, Work
-from airflow_connect.connectors.jdbc.sink.mismatch import has_schema, is_mismatch, mismatch
+from airflow_connect.connectors.jdbc.sink.mismatch import (
+    has_schema,
+    is_mismatch,
+    lacks_unique_key,
+    mismatch,
+    missing_unique_key,
+)
 from airflow_connect.connectors.jdbc.sink.outcome import ANOTHER_ROW, Outcome, RowRefusedError
 from airflow_connect.databases.connecting import is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of
@@ -147,8 +153,10 @@ def _check_types(error: Exception, piece: Piece) -> None:
     """Refuse to go on with records whose schema does not fit the table: each of them would be refused.
 
     Raises:
-        DatabaseError: with the fields, their columns and the types of both.
+        DatabaseError: with the fields, their columns and the types of both; or the table has no unique index for them.
     """
+    if lacks_unique_key(error):
+        raise missing_unique_key(error, piece.work) from None
     record = piece.rows[0][1]
     if is_mismatch(error, compares=_finds_rows(piece)) and has_schema(record):
         raise mismatch(error, piece.work, record) from None

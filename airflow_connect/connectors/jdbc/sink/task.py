@@ -26,6 +26,7 @@ from airflow_connect.connectors.jdbc.sink.left import (
     columns_of_tables,
     identities_of_tables,
     left_by_runs,
+    seen_at_plan,
 )
 from airflow_connect.connectors.jdbc.sink.statements.dialects import statements_of
 from airflow_connect.connectors.jdbc.sink.tables import Tables
@@ -33,7 +34,7 @@ from airflow_connect.connectors.jdbc.sink.values import Binding
 from airflow_connect.connectors.jdbc.sink.writing import RunOfTask, Writer
 from airflow_connect.converters.keys_in_kafka import KeysInKafka
 from airflow_connect.databases.connecting import Database
-from airflow_connect.errors import ConfigError, DataError, SchemaError
+from airflow_connect.errors import ConfigError, DataError, SchemaError, UnavailableError
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns
@@ -116,10 +117,12 @@ class JdbcSinkTask(SinkTask):
 
         Raises:
             FencedError: a later run has taken over.
+            UnavailableError: the database went back since the run was planned.
         """
         assert self._config is not None and self._writer is not None
         starts = {r.topic_partition: r.start for r in self.context.ranges}
         taken = self._writer.take_over({partition: starts[partition] for partition in sorted(partitions)})
+        self._refuse_earlier(taken)
         self._note_resumed(starts, taken)
         for partition, found in taken.items():
             if self._config.tolerates:
@@ -127,6 +130,21 @@ class JdbcSinkTask(SinkTask):
                 self._resumed[partition] = found
             elif found.next_offset > starts[partition]:
                 self.context.offset(partition, found.next_offset)
+
+    def _refuse_earlier(self, taken: Mapping[TopicPartition, Position]) -> None:
+        """Refuse a database that went back since the plan: the records that it lost are not those of this run."""
+        assert self._config is not None and self._writer is not None
+        for partition, seen in sorted(seen_at_plan(self.context.run.state).items()):
+            found = taken.get(partition)
+            if found is None or found.next_offset >= seen or self._writer.is_new(partition):
+                continue
+            raise UnavailableError(
+                f"The offset of {partition} in {self._config.offsets_table} was {seen} when this run was planned, and"
+                f" is {found.next_offset} now: the database has gone back to an earlier state meanwhile, such as by a"
+                " failover to a replica that was behind. This task has written nothing.",
+                code="jdbc.set_back",
+                suggestion="Run again: the next run writes the records that the database lacks.",
+            )
 
     def _note_resumed(self, starts: Mapping[TopicPartition, int], taken: Mapping[TopicPartition, Position]) -> None:
         """Say what this run cannot know of the records that the database has, or should have."""

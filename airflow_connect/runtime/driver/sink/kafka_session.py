@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from airflow_connect.api.offsets import TopicPartition, is_other_topic
 from airflow_connect.counting import plural
 from airflow_connect.errors import OffsetError, UnavailableError
-from airflow_connect.exactly_once.journal import Journal, JournalView
+from airflow_connect.exactly_once.journal import Commit, Journal, JournalView
 from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal, read_state, view_of
 from airflow_connect.kafka.admin import consumer_group, dead_letter_queue, topics, watermarks
 from airflow_connect.kafka.state import runs_topic, worker_topics
@@ -36,7 +36,7 @@ class SinkSession(ClusterSession):
         super().__init__(configuration)
         self._config = configuration.resolved
         self._commits_offsets = configuration.commits_offsets
-        self._planned_from: Mapping[TopicPartition, int] = {}
+        self._planned_from: dict[TopicPartition, int] = {}
 
     @property
     def journal(self) -> Journal:
@@ -92,6 +92,16 @@ class SinkSession(ClusterSession):
                     config_path="offsets.out.of.range",
                 )
 
+    def commit_starts(self, offsets: Mapping[TopicPartition, int], state: ConnectorState) -> None:
+        """Commit offsets at which the run begins, before it copies.
+
+        Raises:
+            FencedError: a newer run has taken over.
+            ConnectError: Kafka refused them, or did not answer.
+        """
+        self.journal.commit(Commit(offsets=offsets, state=state))
+        self._planned_from.update(offsets)
+
     def refuse_changed_offsets(self, plan: Plan, state: ConnectorState) -> None:
         """Refuse to overwrite offsets that another client has set while the run copied.
 
@@ -102,7 +112,7 @@ class SinkSession(ClusterSession):
             UnavailableError: names the first partition. The next run starts at its new offset.
         """
         group = self._config.consumer_group
-        expected = {**self._planned_from, **plan.at_latest}  # The run has committed these itself.
+        expected = self._planned_from
         wanted = sorted({TopicPartition(r.topic, r.partition) for r in plan.ranges})
         now = consumer_group.read_committed_offsets(self.admin, group, wanted)
         own = moved_by_tasks(plan.ranges, now) if self._commits_offsets else frozenset()
@@ -208,7 +218,7 @@ class SinkSession(ClusterSession):
         written = watermarks.latest_offsets(self.admin, tps, watermarks.READ_UNCOMMITTED)
         end = watermarks.latest_offsets(self.admin, tps, self._clients.consumer.isolation_level)
         committed = consumer_group.read_committed_offsets(self.admin, self._config.consumer_group, tps)
-        self._planned_from = committed
+        self._planned_from = dict(committed)
         beyond = [tp for tp, offset in committed.items() if offset > end[tp]]
         first_later: dict[TopicPartition, int] = {}
         if limits.until_timestamp_ms is not None:

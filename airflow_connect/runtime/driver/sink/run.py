@@ -118,7 +118,7 @@ class SinkRun(RunInProgress):
         planned = planned_run(state.connector, plan, positions)
         if plan.is_empty:
             return self._end_empty(kafka, state, plan, positions, RunDocuments.of(self._config.sink, planned))
-        state = replace(state, connector=begin_at(kafka.journal, state.connector, plan, plan.at_latest))
+        state = replace(state, connector=begin_at(kafka, state.connector, plan, plan.at_latest))
         if self._config.guarantee.may_repeat:
             for note in self._config.delivery_notes:
                 self._warn(note)
@@ -127,7 +127,7 @@ class SinkRun(RunInProgress):
         documents = RunDocuments.of(self._config.sink, planned)
         plan = self._noting(plan, tuple(documents.state.notes))
         offsets = documents.state.group_offsets
-        state = replace(state, connector=begin_at(kafka.journal, state.connector, plan, offsets))
+        state = replace(state, connector=begin_at(kafka, state.connector, plan, offsets))
         state = self._begin(kafka, replace(state, connector=documents.told(state.connector)), plan)
         self._staged.publisher.preflight()  # After `begin`: it starts an upload, which a crash may leave.
         settings = self._config.task_settings(plan.created_ms)
@@ -266,7 +266,7 @@ class SinkRun(RunInProgress):
         if positions.total and state is not None:
             earlier, of_target = earlier_offsets(self._config.sink, log, memory, state)
             if earlier:
-                facts = facts_of(log, earlier, self._config.sink.store_name)
+                facts = facts_of(memory, earlier, self._config.sink.store_name)
                 log, memory = set_back(log, memory, earlier)
                 with naming(facts):
                     positions = positions_in(log, memory)

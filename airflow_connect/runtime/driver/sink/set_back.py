@@ -33,14 +33,14 @@ def earlier_offsets(
     Raises:
         ConnectError: the target refused, or did not answer.
     """
-    known = {
-        tp: log.topic_ids.get(tp.topic, "") for tp in log.committed if tp in log.earliest and tp in memory.committed
-    }
+    known = {tp: log.topic_ids.get(tp.topic, "") for tp in memory.committed if tp in log.earliest}
     if not known or not state.run_id:
         return {}, ()
     kept = sink.kept_offsets(known, state.run_id, state.kept)
-    earlier = {tp: kept[tp] for tp in known if kept.get(tp, log.committed[tp]) < log.committed[tp]}
-    unaltered = {tp: offset for tp, offset in earlier.items() if memory.committed[tp] == log.committed[tp]}
+    # A run goes on at the remembered offset if the group has lost its own, which expires, or goes with the group.
+    committed = {tp: log.committed.get(tp, memory.committed[tp]) for tp in known}
+    earlier = {tp: kept[tp] for tp in known if kept.get(tp, committed[tp]) < committed[tp]}
+    unaltered = {tp: offset for tp, offset in earlier.items() if memory.committed[tp] == committed[tp]}
     return unaltered, tuple(
         f"{sink.store_name} has the records of {tp} up to {offset}, and earlier runs had committed"
         f" {memory.committed[tp]}: it was set back since, such as by a restored backup. Another client has changed the"
@@ -57,11 +57,11 @@ def set_back(log: LogState, memory: Memory, offsets: Mapping[TopicPartition, int
     return replace(log, committed=committed), replace(memory, committed={**memory.committed, **offsets})
 
 
-def facts_of(log: LogState, offsets: Mapping[TopicPartition, int], store: str) -> tuple[str, ...]:
-    """A sentence about each partition; `log`: as the group has it."""
+def facts_of(memory: Memory, offsets: Mapping[TopicPartition, int], store: str) -> tuple[str, ...]:
+    """A sentence about each partition; `memory`: what the last run has committed."""
     return tuple(
-        f"{store} has the records of {tp} up to {offset}, but earlier runs have committed {log.committed[tp]}: it was"
-        " set back since, such as by a restored backup."
+        f"{store} has the records of {tp} up to {offset}, but earlier runs have committed {memory.committed[tp]}: it"
+        " was set back since, such as by a restored backup."
         for tp, offset in sorted(offsets.items())
     )
 

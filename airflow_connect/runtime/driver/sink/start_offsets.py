@@ -13,13 +13,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.exactly_once.journal import Commit
 from airflow_connect.planning.planner import LogState, Memory, Positions
 
 if TYPE_CHECKING:
     from airflow_connect.documents.run import Plan
-    from airflow_connect.exactly_once.journal import Journal
     from airflow_connect.exactly_once.state import ConnectorState
+    from airflow_connect.runtime.driver.sink.kafka_session import SinkSession
     from airflow_connect.runtime.driver.sink.started_sink import StartedSink
 
 
@@ -54,7 +53,7 @@ def start_offsets(sink: StartedSink, log: LogState, memory: Memory, *, apply: bo
 
 
 def begin_at(
-    journal: Journal, known: ConnectorState, plan: Plan, offsets: Mapping[TopicPartition, int]
+    kafka: SinkSession, known: ConnectorState, plan: Plan, offsets: Mapping[TopicPartition, int]
 ) -> ConnectorState:
     """Commit offsets at which this run begins, before it copies; returns the state of the connector.
 
@@ -69,7 +68,7 @@ def begin_at(
         return known
     ids = {tp.topic: plan.topic_ids[tp.topic] for tp in offsets}
     state = replace(known, committed={**known.committed, **offsets}, topic_ids={**known.topic_ids, **ids})
-    journal.commit(Commit(offsets=offsets, state=state))
+    kafka.commit_starts(offsets, state)
     return state
 
 

@@ -149,3 +149,20 @@ def test_topic_that_was_created_again_is_remembered_until_its_target_is_another_
 
 def test_document_of_another_class_is_not_read():
     assert at_plan(planned({"v": 2, "filled": {"i": ["t"]}}, 3)).kept is None
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(("first", "says"), [(0, "has the same version"), (5, "with a higher version was in")])
+def test_note_about_repeated_records_names_partitions_as_a_reason(kafka, opensearch, make_topic, produce, first, says):
+    """Producers of different clients hash keys in different ways: no run has seen the topic with fewer partitions."""
+    topic = make_topic(partitions=2)
+    sink = sink_of(kafka, opensearch, topic)
+    names = [f"k{n}" for n in range(10)]
+    produce(topic, users(0, names, "old"))
+    sink.run()
+    produce(topic, users(1, [*names[first:], *(f"other{n}" for n in range(10))], "new"))
+    report = sink.run()
+    assert [value["v"] for value in sink.documents().values()].count("old") == 10
+    (note,) = (note for note in report.notes if says in note)
+    assert note.startswith(f"{10 - first} records were not written") and f"{topic}-1@0" in note
+    assert "records of a key are in several partitions" in note and "missing" in note

@@ -339,3 +339,33 @@ def test_validate_never_fails_whatever_plugins_do() -> None:
     assert told["b"] == ["The combination of b, bb cannot be checked: KeyError."]
     assert len(told["c"]) == 1
     assert "hunter22" not in str(told)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "jdbc:mysql://u:a/hush@db/shop",
+        "jdbc:mysql://u:a@/hush@db/shop",
+        "jdbc:mysql://u:a?hush@db/shop",
+        "jdbc:postgresql://u:12/b==hush@db:5432/shop?ssl=1",
+        "jdbc:postgresql:u:hush@db/shop",
+        "jdbc:oracle:oci:u/hush@db",
+        "https://u:a/hush@search:9200",
+    ],
+)
+def test_password_in_a_url_is_hidden_whatever_characters_it_has(url: str) -> None:
+    assert ConfigDef().masked({"connection.url": url}) == {"connection.url": HIDDEN}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "jdbc:postgresql://db:5432/shop?user=me@corp",
+        "jdbc:oracle:thin:@db:1521:XE",
+        "jdbc:oracle:thin:@//db:1521/shop",
+        "https://one:9200,https://two:9200",
+        "jdbc:postgresql:shop",
+    ],
+)
+def test_url_without_a_password_is_shown(url: str) -> None:
+    assert ConfigDef().masked({"connection.url": url}) == {"connection.url": url}

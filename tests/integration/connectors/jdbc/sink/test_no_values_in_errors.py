@@ -74,8 +74,19 @@ def test_number_out_of_range_is_not_shown(postgresql_database):
         ("email TEXT CHECK (to_date(email, 'YYYY') > '1970-01-01')", "hush", "invalid value (value not shown) for"),
         ("email TEXT CHECK (make_date(2026, length(email), 1) > '1970-01-01')", "x" * 77, "range: (value not shown)"),
         ("email TEXT", "hu\ud800sh", "a text has half of a surrogate pair"),
+        ("email REAL", "7.77e300", "refused orders-0@0: (value not shown) is out of range for type real"),
+        ("email DOUBLE PRECISION", "7.77e999", "(value not shown) is out of range for type double"),
+        ("email BIT(8)", "hush", "(value not shown) is not a valid binary digit"),
+        ("email TEXT CHECK (date_part(email, DATE '2026-01-01') > 0)", "hush", "unit (value not shown) not recognized"),
+        ("email TEXT CHECK (chr(email::int) > '')", "7712399", "for encoding: (value not shown)"),
+        (
+            "email TEXT CHECK (get_bit('\\x00'::bytea, email::int) > 0)",
+            "7712",
+            "index (value not shown) out of",
+        ),
+        ("email TEXT CHECK (decode(email, 'base64') > '')", "a*hush", "symbol (value not shown) found while"),
     ],
-    ids=["zone", "pattern", "date", "surrogate"],
+    ids=["zone", "pattern", "date", "surrogate", "real", "double", "bits", "unit", "character", "index", "base64"],
 )
 def test_values_in_other_words_of_postgresql_are_not_shown(postgresql_database, column, value, expected):
     postgresql_database.execute(f"CREATE TABLE orders (n BIGINT, {column})")
@@ -83,6 +94,24 @@ def test_values_in_other_words_of_postgresql_are_not_shown(postgresql_database, 
         SinkRun(postgresql_database).write(records({"n": 1, "email": value}, schema=ORDER))
     message = str(caught.value).lower()
     assert expected in message and "hush" not in message and "77" not in message and "ud800" not in message
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "expected"),
+    [
+        ("g TEXT AS (json_extract(email, '$.a')) STORED", '{"a": hush', "malformed JSON"),
+        ("g TEXT AS (json_extract('{}', email)) STORED", "hush", f"path error near {NO_VALUE}"),
+        ("CHECK ('x' NOT LIKE email)", "hush%" * 10_001, "pattern too complex"),
+    ],
+    ids=["json", "path", "pattern"],
+)
+def test_what_functions_of_sqlite_say_of_a_value_is_a_reason_of_the_row(sqlite_database, column, value, expected):
+    """It ended the run, without the place of the record, also if errors are tolerated."""
+    sqlite_database.execute(f"CREATE TABLE orders (n BIGINT, email TEXT, {column})")
+    run = SinkRun(sqlite_database, errors_tolerance="all")
+    run.write(records({"n": 1, "email": "{}"}, {"n": 2, "email": value}, schema=ORDER))
+    ((offset, message),) = (letter for letter in run.errors.letters if letter[0] == 1)
+    assert expected in message and f"orders-0@{offset}" in message and "hush" not in message
 
 
 def test_character_that_the_database_does_not_have_is_not_shown(postgresql_database):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 
 import pytest
 
 from airflow_connect.api import schema as s
-from airflow_connect.errors import ConnectError, DatabaseError, RetriableError
+from airflow_connect.errors import ConfigError, ConnectError, DatabaseError, RetriableError
 from tests.support.copies.jdbc_sink_tasks import SinkRun, records, written
 
 pytestmark = pytest.mark.integration
@@ -39,15 +40,45 @@ def test_statement_timeout_is_no_fault_of_the_records(postgresql_database, count
 
 
 @pytest.mark.parametrize("count", [3, MANY])
-def test_missing_unique_constraint_is_no_fault_of_the_records(postgresql_database, count):
-    postgresql_database.execute("CREATE TABLE orders (n BIGINT)")
+@pytest.mark.parametrize("server", ["postgresql", "sqlite", "mariadb"])
+def test_missing_unique_constraint_is_no_fault_of_the_records(request, server, count):
+    database = request.getfixturevalue(f"{server}_database")
+    database.execute("CREATE TABLE orders (n BIGINT)")
     run = SinkRun(
-        postgresql_database, errors_tolerance="all", insert_mode="upsert", pk_mode="record_value", pk_fields="n",
+        database, errors_tolerance="all", insert_mode="upsert", pk_mode="record_value", pk_fields="n",
         max_retries="1", retry_backoff_ms="1",
     )  # fmt: skip
-    with pytest.raises(DatabaseError, match="no unique or exclusion constraint"):
+    with pytest.raises(DatabaseError, match=r"The table \S*orders\S* has no .*unique index over .*n\b") as caught:
         run.write(rows(count))
-    assert run.errors.letters == [] and written(postgresql_database) == []
+    assert caught.value.code == "jdbc.unique_key"
+    assert run.errors.letters == [] and written(database) == []
+
+
+@pytest.mark.parametrize(
+    ("server", "parameters"),
+    [
+        ("postgresql", "sslmode=require"),
+        ("postgresql", "sslmode=verify-full&sslrootcert=/nowhere/ca.pem"),
+        ("mariadb", "sslMode=VERIFY_CA"),
+        ("mariadb", "sslMode=VERIFY_CA&serverSslCert=/nowhere/ca.pem"),
+    ],
+)
+def test_tls_that_does_not_fit_is_a_matter_of_the_configuration(request, server, parameters):
+    """It was called a lost connection, which may pass."""
+    database = request.getfixturevalue(f"{server}_database")
+    url = f"{database.jdbc_url}{'&' if '?' in database.jdbc_url else '?'}{parameters}"
+    with pytest.raises(ConfigError) as caught:
+        SinkRun(replace(database, jdbc_url=url)).claim()
+    assert (caught.value.code, caught.value.retriable) == ("database.tls", False)
+    if server == "mariadb":
+        assert ("serverSslCert=/nowhere/ca.pem" in str(caught.value)) == ("nowhere" in parameters)
+
+
+def test_parameter_that_the_server_refuses_is_no_lost_connection(postgresql_database):
+    url = f"{postgresql_database.jdbc_url}&options=-c%20statement_timeout%3Dabc"
+    with pytest.raises(DatabaseError, match='invalid value for parameter "statement_timeout"') as caught:
+        SinkRun(replace(postgresql_database, jdbc_url=url), connection_attempts="1").claim()
+    assert caught.value.code == "database.failed"
 
 
 def test_read_only_database_is_no_fault_of_the_records(postgresql_database):

@@ -79,6 +79,33 @@ def test_value_of_another_type_than_its_schema_is_named(postgresql_database, sch
     )
 
 
+@pytest.mark.parametrize(
+    ("server", "column", "schema", "value", "reason"),
+    [
+        ("mariadb", "INT", s.STRING, {"hush": "x"}, "the field k of its key has a value of the type dict"),
+        ("mariadb", "FLOAT", s.INT64, ["hush"], "the field k of its key has a value of the type list"),
+        ("mariadb", "DATE", s.STRING, {"hush": "x"}, "the field k of its key has a value of the type dict"),
+        ("mariadb", "BIT(8)", s.STRING, 7712, "the field k of its key has a value of the type int"),
+        ("sqlite", "REAL", s.INT64, "hush", "k of orders-0@0, which is a number by its schema, has a value of the"),
+        ("sqlite", "REAL", s.INT64, ["hush"], "k of orders-0@0, which is a number by its schema, has a value of the"),
+    ],
+)
+@pytest.mark.parametrize("deletes", [True, False], ids=["delete", "update"])
+def test_key_of_another_type_than_its_schema_is_refused_as_a_record(
+    request, server, column, schema, value, reason, deletes
+):
+    """It ended the run with a TypeError."""
+    database = request.getfixturevalue(f"{server}_database")
+    database.execute(f"CREATE TABLE orders (n BIGINT, k {column} PRIMARY KEY)")
+    settings = {"insert_mode": "upsert" if deletes else "update", "pk_mode": "record_key", "pk_fields": "k"}
+    run = SinkRun(database, errors_tolerance="all", delete_enabled="true", **settings)
+    given = None if deletes else {"n": 1}
+    run.write(records(given, keys=[value], key_schema=schema, schema=None if deletes else s.struct(("n", s.INT64))))
+    ((offset, message),) = run.errors.letters
+    assert offset == 0 and "orders-0@0" in message and reason in message
+    assert "hush" not in message and "7712" not in message
+
+
 @pytest.mark.parametrize("mode", ["insert", "upsert"])
 @pytest.mark.parametrize("count", [2, 150, 700])
 def test_column_with_a_default_that_the_records_do_not_have_gets_its_default(database, count, mode):
