@@ -90,9 +90,10 @@ def note_time_functions(reading: Reading, opaque: Collection[TableId | None]) ->
                 " of other programs, nor of db.timezone. Name the zone in the statement, with"
                 f" {'AT TIME ZONE' if reading.name == 'postgresql' else 'CONVERT_TZ'}."
             )
-        if has_zone and (found := sorted(set(choices(statement, reading.name)))) and (mixed := _mixed_tables(reading, statement)):
+        chosen = sorted(set(choices(statement, reading.name))) if has_zone else []
+        if chosen and (mixed := _mixed_tables(reading, statement)):
             reading.note(
-                f"{what} has {list_of(found, _SHOWN)}, and reads columns that hold points in time and others without a"
+                f"{what} has {list_of(chosen, _SHOWN)}, and reads columns that hold points in time and others without a"
                 f" zone ({list_of(mixed, _SHOWN)}). Where both meet, the database takes the latter for times of the"
                 " session, whose zone is UTC here: such values, and rows that are found by them, may be hours off. Name"
                 f" the zone in the statement, with {'AT TIME ZONE' if reading.name == 'postgresql' else 'CONVERT_TZ'}."

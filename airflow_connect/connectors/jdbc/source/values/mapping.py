@@ -30,8 +30,8 @@ from airflow_connect.connectors.jdbc.source.values.out_of_range import (
     guarded,
 )
 from airflow_connect.connectors.jdbc.source.values.sqlite_values import (
-    check_digits,
     as_strftime,
+    check_digits,
     sqlite_boolean,
     sqlite_bytes,
     sqlite_date,

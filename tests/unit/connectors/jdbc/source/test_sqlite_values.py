@@ -80,9 +80,7 @@ def test_numbers_that_do_not_fit_are_refused(
 @BOTH_PATHS
 @pytest.mark.parametrize("mode", ["incrementing", "timestamp+incrementing"])
 @pytest.mark.parametrize("what", ["table", "query"])
-def test_incrementing_number_above_64_bits_is_refused(
-    database: Database, what: str, mode: str, columnar: bool
-) -> None:
+def test_incrementing_number_above_64_bits_is_refused(database: Database, what: str, mode: str, columnar: bool) -> None:
     """The next run said that this row had not been copied, or that of a query ended with an OverflowError."""
     database.execute(
         "CREATE TABLE t (id NUMERIC NOT NULL, at TIMESTAMP NOT NULL)",
