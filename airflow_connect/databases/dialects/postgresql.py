@@ -51,7 +51,8 @@ class PostgreSqlDialect(DatabaseDialect):
     """
     # Inside a transaction, current_timestamp is the transaction's beginning, which may be long ago.
     clock_statement = "SELECT clock_timestamp()"
-    offset_statement = "SELECT extract(timezone FROM clock_timestamp())::int"
+    offset_now = "extract(timezone FROM clock_timestamp())::int"
+    offset_then = "extract(timezone FROM to_timestamp({0}))::int"
 
     def connect_arguments(self, address: DatabaseAddress) -> dict[str, Any]:
         """Texts arrive in UTF-8, and no statement has a name.

@@ -74,7 +74,7 @@ def note_time_functions(reading: Reading, opaque: Collection[TableId | None]) ->
     """
     ahead = reading.database.dialect.seconds_ahead(reading.connection)
     # SQLite has no zones, and UTC may be the zone of the database in any case.
-    has_zone = reading.name != "sqlite" and (bool(ahead) or not are_utc(reading.times))
+    has_zone = reading.name != "sqlite" and (any(ahead.values()) or not are_utc(reading.times))
     for table in opaque if has_zone or reading.config.mode != names.BULK else ():
         statement = reading.config.query if table is None else definition(reading, table)
         what = "The query" if table is None else f"The view {table.full_name}"
@@ -140,6 +140,17 @@ def local_functions(statement: str, database: str = "") -> Iterator[str]:
     if _NAMES_A_ZONE.search(words):
         return
     for found in _LOCAL.finditer(words):
+        yield next(name.lower() for name in found.groups() if name)
+
+
+def names_a_zone(expression: str, database: str) -> bool:
+    """Whether an expression says in which zone its times are."""
+    return _NAMES_A_ZONE.search(without_texts(expression, database=database)) is not None
+
+
+def times_of_the_clock(expression: str, database: str) -> Iterator[str]:
+    """The functions and words of an expression that give the present time in the zone of the session."""
+    for found in _NOW.finditer(without_texts(expression.replace(_NOW_OF_SQLITE, " now() "), database=database)):
         yield next(name.lower() for name in found.groups() if name)
 
 
