@@ -67,7 +67,7 @@ def name_filled(reading: Reading, table: TableId | None) -> None:
     """Name columns of a table that are not tracked, and that the clock fills, if its zone is not `db.timezone`.
 
     Args:
-        reading: connected, and not in the middle of a result; gets the note.
+        reading: connected, outside a transaction; gets the note.
         table: None for the query, which has no defaults.
     """
     differs, then = _difference(reading) if table is not None else ("", "")
@@ -84,10 +84,12 @@ def name_filled(reading: Reading, table: TableId | None) -> None:
         and (reading.name != "sqlite" or sqlite_column(name, declared).kind is Kind.TIMESTAMP)
         and _is_local_clock(str(default), reading.name)
     ]
+    reading.connection.rollback()  # A snapshot of several tasks is entered by a transaction that has not read yet.
     if filled:
         reading.note(
             f"{differs}. Columns of {table.full_name} that the database's clock fills ({list_of(filled, _SHOWN)}) are"
-            f" hours off{then}: set db.timezone to the zone in which they are written, or give the columns a type with a zone."
+            f" hours off{then}: set db.timezone to the zone in which they are written, or give the columns a type with"
+            " a zone."
         )
 
 
