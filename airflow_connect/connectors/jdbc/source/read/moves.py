@@ -111,9 +111,9 @@ class Moves:
         # A REAL of SQLite, which compares numbers above 64 bits as such.
         is_inexact = isinstance(value, float) and number is not None and not _INT64[0] <= number <= _INT64[1]
         if number is None or number != value or is_inexact:
-            what = "a whole number of 64 bits" if is_inexact else "a whole number"
+            limit = " of 64 bits" if is_inexact else ""
             raise DataError(
-                f"The incrementing column {self._id_name} has the value {value}, which is not {what}: an"
+                f"The incrementing column {self._id_name} has the value {value}, which is not a whole number{limit}: an"
                 " offset cannot hold it, and every run would copy its row again.",
                 code="database.column",
                 suggestion="Use another column, or declare this one with scale 0.",
