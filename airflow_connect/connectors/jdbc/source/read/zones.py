@@ -28,7 +28,9 @@ _DEFAULTS = {
 SELECT a.attname, 'timestamp', pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 JOIN pg_catalog.pg_class c ON c.oid = a.attrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = %(schema)s AND c.relname = %(table)s AND a.atttypid = 'timestamp'::regtype ORDER BY a.attnum
+JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+WHERE n.nspname = %(schema)s AND c.relname = %(table)s AND 'timestamp'::regtype IN (t.oid, t.typbasetype)
+ORDER BY a.attnum
 """,
     "mysql": """
 SELECT column_name, data_type, CONCAT_WS(' ', column_default, extra) FROM information_schema.columns

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from airflow_connect.databases.dialects.postgresql import PostgreSqlDialect
 from tests.integration.connectors.jdbc.source.test_no_row_left_out import copies
 from tests.support.servers.databases import Database
 
@@ -43,6 +46,16 @@ def test_columns_that_the_clock_of_another_zone_fills_are_named(database: Databa
     assert "(made)" in note and "in UTC, but db.timezone is 9 hours ahead of UTC" in note, note
 
 
+def test_column_of_a_domain_is_named(postgresql_database: Database) -> None:
+    postgresql_database.execute(
+        "CREATE DOMAIN moment AS timestamp",
+        "CREATE TABLE orders (id int PRIMARY KEY, at moment DEFAULT LOCALTIMESTAMP)",
+        "INSERT INTO orders VALUES (1)",
+    )
+    (note,) = copies(postgresql_database, "bulk", db_timezone="Asia/Tokyo").run().notes
+    assert "(at)" in note
+
+
 def test_column_that_updates_fill_is_named(mariadb_database: Database) -> None:
     mariadb_database.execute(
         "CREATE TABLE orders (id int PRIMARY KEY, at datetime ON UPDATE CURRENT_TIMESTAMP)",
@@ -80,6 +93,28 @@ def test_zone_of_mariadb_that_differs_in_a_part_of_the_year_is_named(mariadb_dat
     run = copies(mariadb_database, "timestamp", timestamp_column_name="changed", db_timezone="Europe/London").run()
     (note,) = run.notes
     assert "essions of the database are in UTC, but db.timezone is 1 hour ahead of UTC" in note
+
+
+def test_zone_is_that_of_new_sessions_whatever_another_client_of_a_pooler_has_set(
+    postgresql_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pooler gives a session to one client after the other, and some keep what the last one has set, such as UTC."""
+    database = postgresql_database
+    ((name,),) = database.rows("SELECT current_database()")
+    database.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, changed timestamp NOT NULL)",
+        "INSERT INTO orders VALUES (1, '2026-01-01')",
+        f"ALTER DATABASE \"{name}\" SET timezone = 'Asia/Tokyo'",
+    )
+    prepare = PostgreSqlDialect.prepare
+
+    def prepared(self: PostgreSqlDialect, connection: Any) -> None:
+        connection.exec_driver_sql("SET TIME ZONE 'UTC'")
+        prepare(self, connection)
+
+    monkeypatch.setattr(PostgreSqlDialect, "prepare", prepared)
+    (note,) = copies(database, "timestamp", timestamp_column_name="changed").run().notes
+    assert note.startswith("Sessions of the database are 9 hours ahead of UTC, but db.timezone is in UTC.")
 
 
 def test_functions_are_named_if_the_zone_of_the_database_is_utc_in_winter_only(postgresql_database: Database) -> None:
