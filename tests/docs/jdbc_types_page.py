@@ -48,7 +48,8 @@ NOTES = {
         "DATE are midnight of `db.timezone`, and a time of day there is refused. Numbers in a "
         "TIME are milliseconds since midnight. A REAL value in a DECIMAL or NUMERIC "
         "is written with the scale of the column if it is equal to 14 digits, as 0.1 + 0.2 is to 0.3, and refused "
-        "otherwise."
+        "otherwise. SQLite stores a whole number above 64 bits as a REAL, which keeps about 15 digits: in a DECIMAL or "
+        "NUMERIC it is refused if it has more."
     ),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,7 +12,14 @@ if TYPE_CHECKING:
     from airflow_connect.databases.urls import DatabaseAddress
 
 
-_AHEAD = "airflow_connect.seconds_ahead"
+AHEAD = "airflow_connect.seconds_ahead"
+"""Key of a connection's `info`: what `seconds_ahead` returns."""
+
+
+def days_of_the_year() -> tuple[datetime, datetime]:
+    """Winter and summer of this year."""
+    year = datetime.now(UTC).year
+    return datetime(year, 1, 1, tzinfo=UTC), datetime(year, 7, 1, tzinfo=UTC)
 
 
 class DatabaseDialect:
@@ -24,8 +32,10 @@ class DatabaseDialect:
     name: ClassVar[str]
 
     clock_statement: ClassVar[str] = "SELECT CURRENT_TIMESTAMP"
-    offset_statement: ClassVar[str] = ""
-    """How many seconds the clock of a session is ahead of UTC, in the zone that the server gives to sessions."""
+    offset_now: ClassVar[str] = ""
+    offset_then: ClassVar[str] = ""
+    """How many seconds the clock of a session is ahead of UTC, in the zone that the server gives to sessions: now, and
+    at a moment, {0} seconds after 1970."""
 
     def engine_options(self, address: DatabaseAddress) -> dict[str, Any]:
         """Arguments of `create_engine`."""
@@ -46,13 +56,20 @@ class DatabaseDialect:
 
     def note_zone(self, connection: Connection) -> None:
         """Keep how far sessions are ahead of UTC, before `prepare` changes the zone of this one."""
-        if self.offset_statement:
-            connection.info[_AHEAD] = int(connection.exec_driver_sql(self.offset_statement).scalar_one())
+        if not self.offset_now:
+            return
+        days = days_of_the_year()
+        parts = [self.offset_now, *(self.offset_then.format(int(day.timestamp())) for day in days)]
+        row = connection.exec_driver_sql(f"SELECT {', '.join(parts)}").one()
+        connection.info[AHEAD] = dict(zip((None, *days), map(int, row), strict=True))
 
-    def seconds_ahead(self, connection: Connection) -> int | None:
-        """How many seconds the clock of other sessions is ahead of UTC now; None: there is no such clock."""
-        found = connection.info.get(_AHEAD)
-        return None if found is None else int(found)
+    def seconds_ahead(self, connection: Connection) -> Mapping[datetime | None, int]:
+        """How many seconds the clock of other sessions is ahead of UTC now (None), and at other moments of the year.
+
+        Zones that are the same now may have other clocks in another season. {}: there is no such clock.
+        """
+        found: Mapping[datetime | None, int] = connection.info.get(AHEAD, {})
+        return found
 
     def streaming_cursor(self, connection: Connection) -> Any:
         """A cursor of the driver whose result stays on the server; `fetchmany` fetches that many rows."""

@@ -25,7 +25,8 @@ class MySqlDialect(DatabaseDialect):
 
     name = "mysql"
     clock_statement = "SELECT UTC_TIMESTAMP(6)"
-    offset_statement = "SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), NOW())"
+    offset_now = "TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), NOW())"
+    offset_then = "TIMESTAMPDIFF(SECOND, '1970-01-01' + INTERVAL {0} SECOND, FROM_UNIXTIME({0}))"
 
     def prepare_engine(self, engine: Engine) -> None:
         """Connections of our own class."""

@@ -24,6 +24,9 @@ _STATE = """
 SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END::text
 """
 _HAS_STATE = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
+_RESET_ZONE = "(SELECT reset_val FROM pg_catalog.pg_settings WHERE name = 'TimeZone')"
+"""The zone of new sessions. This one may have that of another client of a pooler."""
+_AHEAD = f"extract(epoch FROM ({{0}} AT TIME ZONE {_RESET_ZONE}) - ({{0}} AT TIME ZONE 'UTC'))::int"
 _WORD = re.compile(r"(?:\\.|[^\s\\])+", re.DOTALL)
 """A word of libpq's `options`, in which a backslash stands before a blank or another one."""
 _IN_EFFECT = """
@@ -51,7 +54,8 @@ class PostgreSqlDialect(DatabaseDialect):
     """
     # Inside a transaction, current_timestamp is the transaction's beginning, which may be long ago.
     clock_statement = "SELECT clock_timestamp()"
-    offset_statement = "SELECT extract(timezone FROM clock_timestamp())::int"
+    offset_now = _AHEAD.format("clock_timestamp()")
+    offset_then = _AHEAD.format("to_timestamp({0})")
 
     def connect_arguments(self, address: DatabaseAddress) -> dict[str, Any]:
         """Texts arrive in UTF-8, and no statement has a name.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.databases.dialects.dialect import DatabaseDialect
+from airflow_connect.databases.dialects.dialect import AHEAD, DatabaseDialect, days_of_the_year
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -25,9 +25,10 @@ class SqliteDialect(DatabaseDialect):
         """Wait for locks; return dates and times as they are stored."""
         return {"timeout": BUSY_TIMEOUT_S, "detect_types": 0, **address.arguments}
 
-    def seconds_ahead(self, connection: Connection) -> int:
+    def note_zone(self, connection: Connection) -> None:
         """CURRENT_TIMESTAMP and `datetime('now')` are UTC, whatever the zone of the machine is."""
-        return 0
+        connection.info[AHEAD] = dict.fromkeys((None, *days_of_the_year()), 0)
 
     def prepare(self, connection: Connection) -> None:
         """Nothing to set."""
+        self.note_zone(connection)

@@ -13,6 +13,7 @@ from airflow_connect.api.source import ExactlyOnceSupport, OffsetChanges, Source
 from airflow_connect.connectors.jdbc.source.discovery import (
     all_tables,
     note_inherited,
+    note_merged,
     note_row_security,
     note_vanished,
     selected,
@@ -232,6 +233,8 @@ class JdbcSourceConnector(SourceConnector):
         if reading.name == "postgresql":
             note_row_security(reading.connection, chosen, note)
             note_inherited(reading.connection, chosen, note)
+        elif reading.name == "mysql":
+            note_merged(reading.connection, chosen, note)
         if not chosen:
             note("No table of the database is selected by the configuration, so there is nothing to copy.")
         return [Item(table, committed_position(table, self.context.offset_reader)[0]) for table in chosen]

@@ -6,8 +6,9 @@ DatabaseMetaData.getTables of pgjdbc, Connector/J and sqlite-jdbc for names of c
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
@@ -39,6 +40,13 @@ SELECT cn.nspname, c.relname, pn.nspname, p.relname FROM inherited i
 JOIN pg_catalog.pg_class c ON c.oid = i.child JOIN pg_catalog.pg_namespace cn ON cn.oid = c.relnamespace
 JOIN pg_catalog.pg_class p ON p.oid = i.parent JOIN pg_catalog.pg_namespace pn ON pn.oid = p.relnamespace
 """
+_MYSQL_MERGED = """
+SELECT table_schema, table_name FROM information_schema.tables
+WHERE engine = 'MRG_MyISAM' AND table_schema NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')
+"""
+_UNION = re.compile(r"^\) ENGINE=MRG_MyISAM\b[^'\n]*? UNION=\(((?:`(?:[^`]|``)*`[.,]?)*)\)", re.MULTILINE)
+"""Options are on the last line, and the comment is after UNION."""
+_MEMBER = re.compile(r"(?:`((?:[^`]|``)*)`\.)?`((?:[^`]|``)*)`")
 _MYSQL_TABLES = """
 SELECT table_schema, '', table_name,
        CASE WHEN table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') THEN 'TABLE' ELSE table_type END
@@ -214,15 +222,46 @@ def note_row_security(connection: Connection, tables: Iterable[TableId], note: C
 def note_inherited(connection: Connection, tables: Iterable[TableId], note: Callable[[str], None]) -> None:
     """Name the tables of PostgreSQL whose rows are also read with another one: a partition, or one that inherits."""
     named = {(table.schema, table.table): table.full_name for table in tables}
+    pairs = [
+        (named[child_schema, child], named[parent_schema, parent])
+        for child_schema, child, parent_schema, parent in connection.exec_driver_sql(_PG_INHERITED)
+        if (child_schema, child) in named and (parent_schema, parent) in named
+    ]
+    _note_shown_twice("partitions, and of tables that inherit,", pairs, note)
+
+
+def note_merged(connection: Connection, tables: Iterable[TableId], note: Callable[[str], None]) -> None:
+    """Name the tables of MySQL and MariaDB whose rows are also read with a MERGE table, of which they are members."""
+    named = {(table.catalog, table.table): table.full_name for table in tables}
+    pairs = []
+    for catalog, merged in connection.exec_driver_sql(_MYSQL_MERGED).all():
+        if (catalog, merged) not in named:
+            continue
+        quoted = ".".join("`{}`".format(str(name).replace("`", "``")) for name in (catalog, merged))
+        created = str(connection.exec_driver_sql(f"SHOW CREATE TABLE {quoted.replace('%', '%%')}").one()[1])
+        for own, member in _members(created):
+            if (own or catalog, member) in named:
+                pairs.append((named[own or catalog, member], named[catalog, merged]))
+    _note_shown_twice("members of MERGE tables", pairs, note)
+
+
+def _members(created: str) -> Iterator[tuple[str, str]]:
+    """Database, or "", and name of the members of a MERGE table, from its CREATE TABLE."""
+    union = _UNION.search(created)
+    for own, member in _MEMBER.findall(union[1]) if union else ():
+        yield own.replace("``", "`"), member.replace("``", "`")
+
+
+def _note_shown_twice(what: str, pairs: Iterable[tuple[str, str]], note: Callable[[str], None]) -> None:
+    """`pairs`: a table whose rows another one shows, and that one."""
     parents: dict[str, set[str]] = {}
-    for child_schema, child, parent_schema, parent in connection.exec_driver_sql(_PG_INHERITED):
-        if (child_schema, child) in named and (parent_schema, parent) in named:
-            parents.setdefault(named[child_schema, child], set()).add(named[parent_schema, parent])
+    for child, parent in pairs:
+        parents.setdefault(child, set()).add(parent)
     if not parents:
         return
     listed = [f"{child} ({', '.join(sorted(found))})" for child, found in sorted(parents.items())]
     note(
-        f"Rows of partitions, and of tables that inherit, are copied twice, to a topic of their own and to that of the"
+        f"Rows of {what} are copied twice, to a topic of their own and to that of the"
         f" table in parentheses, which shows them, too: {_listed(listed)}. If each row is wanted once, take one of the"
         " two out of the selection: table.blacklist, table.exclude.list or table.types."
     )

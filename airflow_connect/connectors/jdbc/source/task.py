@@ -29,6 +29,7 @@ from airflow_connect.connectors.jdbc.source.read.reading import Reading, RowBatc
 from airflow_connect.connectors.jdbc.source.read.restarts import MOST_RESTARTS, Restarts
 from airflow_connect.connectors.jdbc.source.read.snapshot import Snapshot
 from airflow_connect.connectors.jdbc.source.read.time_limit import time_limit
+from airflow_connect.connectors.jdbc.source.read.zones import name_filled
 from airflow_connect.connectors.jdbc.source.readers import new_rows_of, ordered_rows_of
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
@@ -273,6 +274,7 @@ class JdbcSourceTask(SourceTask):
         if position is None:
             self.context.skip_to(item.partition, position_at_bound(reading, item.table).offset())
             return False
+        name_filled(reading, item.table)
         stream = self._opened_stream()
         if self._config.changed_only and item.table is not None:
             self._reader = self._changed_reader(reading, item, item.table, stream)

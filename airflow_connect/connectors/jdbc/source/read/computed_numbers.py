@@ -39,7 +39,7 @@ def note_computed_numbers(reading: Reading, opaque: Collection[TableId | None]) 
     for table in opaque if config.uses_incrementing else ():
         column = config.incrementing_column("query" if table is None else table.full_name)
         statement = config.query if table is None else definition(reading, table)
-        found = counted_by(statement, column) if column else ""
+        found = counted_by(statement, column, reading.name) if column else ""
         if found:
             what = "The query" if table is None else f"The view {table.full_name}"
             reading.note(
@@ -49,7 +49,7 @@ def note_computed_numbers(reading: Reading, opaque: Collection[TableId | None]) 
             )
 
 
-def counted_by(statement: str, column: str) -> str:
+def counted_by(statement: str, column: str, database: str = "") -> str:
     """The function that gives a column of a statement a number of its own in each run, in lower case; "": none.
 
     It is looked for in the expressions that have the name of the column (`expression AS name`).
@@ -57,8 +57,9 @@ def counted_by(statement: str, column: str) -> str:
     Args:
         statement: a SELECT.
         column: its name in the result.
+        database: as for `without_texts`.
     """
-    words = without_texts(_SIMPLE_NAME.sub(r"\1", statement))
+    words = without_texts(_SIMPLE_NAME.sub(r"\1", statement), database=database)
     for alias in re.finditer(rf"(?<=[\s)]){re.escape(column)}\b(?!\s*[.(=])", words, re.IGNORECASE):
         found = _COUNTED.search(words, *_expression_before(words, alias.start()))
         if found:

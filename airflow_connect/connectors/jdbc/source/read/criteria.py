@@ -34,6 +34,11 @@ _YEARS, _YEAR_S = 10, 31_557_600
 _FIRST = {"postgresql": "> '-infinity'", "mysql": ">= '0001-01-01'", "sqlite": "IS NOT NULL"}
 _NO_TIME = {"postgresql": "IN ('infinity', '-infinity')", "mysql": "< '0001-01-01'", "sqlite": "IS NULL"}
 """Which timestamps rows have that no position finds: infinite ones, MySQL's zero date, and what SQLite cannot read."""
+_LARGEST_REAL = 10**308
+_BEYOND_BIGINT: Mapping[str, Callable[[int], Any]] = {
+    "postgresql": Decimal,
+    "sqlite": lambda number: float(max(-_LARGEST_REAL, min(number, _LARGEST_REAL))),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +49,14 @@ class Statement:
     parameters: Mapping[str, Any]
 
     def bound(self, database: str) -> dict[str, Any]:
-        """The parameters as they are bound: SQLAlchemy casts any whole number of PostgreSQL to BIGINT."""
-        if database != "postgresql":
+        """The parameters as they are bound: SQLAlchemy casts any whole number of PostgreSQL to BIGINT.
+
+        SQLite has no larger ones either; it compares a REAL with all that it has.
+        """
+        form = _BEYOND_BIGINT.get(database)
+        if form is None:
             return dict(self.parameters)
-        return {name: Decimal(value) if _is_beyond_bigint(value) else value for name, value in self.parameters.items()}
+        return {name: form(value) if _is_beyond_bigint(value) else value for name, value in self.parameters.items()}
 
 
 def _is_beyond_bigint(value: Any) -> bool:

@@ -15,6 +15,7 @@ from airflow_connect.connectors.jdbc.source.values.out_of_range import Beyond
 from airflow_connect.errors import DataError
 
 Row = Sequence[Any]
+_INT64 = (-(1 << 63), (1 << 63) - 1)
 
 
 class Moment(NamedTuple):
@@ -107,9 +108,12 @@ class Moves:
             number = int(value)
         except (TypeError, ValueError, OverflowError):  # NaN, infinity, and in SQLite texts
             number = None
-        if number is None or number != value:
+        # A REAL of SQLite, which compares numbers above 64 bits as such.
+        is_inexact = isinstance(value, float) and number is not None and not _INT64[0] <= number <= _INT64[1]
+        if number is None or number != value or is_inexact:
+            limit = " of 64 bits" if is_inexact else ""
             raise DataError(
-                f"The incrementing column {self._id_name} has the value {value}, which is not a whole number: an"
+                f"The incrementing column {self._id_name} has the value {value}, which is not a whole number{limit}: an"
                 " offset cannot hold it, and every run would copy its row again.",
                 code="database.column",
                 suggestion="Use another column, or declare this one with scale 0.",

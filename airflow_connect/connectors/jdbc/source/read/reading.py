@@ -17,7 +17,6 @@ from airflow_connect.connectors.jdbc.source.read.criteria import (
     Criteria,
     Source,
     Statement,
-    Tracked,
     last_group,
     number_column,
 )  # fmt: skip
@@ -27,11 +26,12 @@ from airflow_connect.connectors.jdbc.source.read.moves import Moves, Row
 from airflow_connect.connectors.jdbc.source.read.snapshot import Snapshot, enter
 from airflow_connect.connectors.jdbc.source.read.tracked_columns import named_columns, tracked_columns
 from airflow_connect.connectors.jdbc.source.read.warned import note_warnings
+from airflow_connect.connectors.jdbc.source.read.zones import compare_tracked
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys
 from airflow_connect.connectors.jdbc.source.values.columns import Column, Kind, by_values, columns_of
-from airflow_connect.connectors.jdbc.source.values.local_times import SECOND_US, LocalTimes, micros_of
+from airflow_connect.connectors.jdbc.source.values.local_times import LocalTimes
 from airflow_connect.connectors.jdbc.source.values.mapping import Choices, TableMapping, table_mapping
 from airflow_connect.connectors.jdbc.source.values.out_of_range import Fitting
 from airflow_connect.connectors.jdbc.source.values.sqlite_values import are_utc
@@ -92,6 +92,7 @@ class Reading:
         snapshot: in which ranges of tables are read, or None.
         progressed: called whenever the database has answered.
         count: adds to the number in a note of the report.
+        zones_compared: whether the zone of the database's clock was compared with `db.timezone`.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Reading:
         self.snapshot: Snapshot | None = None
         self.progressed: Callable[[], None] = _nothing
         self.count: Callable[[str, int], None] = _nothing
-        self._zones_compared = False
+        self.zones_compared = False
         self.times = LocalTimes(config.connection.zone)
         self.name = config.connection.address.database
         if self.name == "postgresql":
@@ -221,7 +222,7 @@ class Reading:
             tracked = tracked_columns(self.config, columns, source.name)
         for column in tracked.columns:
             self.database.quoting.check_is_found("column", column.name, (column.name,))
-        self._compare_zones(tracked)
+        compare_tracked(self, tracked)
         criteria = Criteria(source, tracked, self.name, self.database.quoting, self.times)
         if self.name == "sqlite" and tracked.timestamps and not are_utc(self.times):
             self._refuse_instants(criteria, source)
@@ -241,31 +242,9 @@ class Reading:
             config_path="db.timezone",
         )
 
-    def _compare_zones(self, tracked: Tracked) -> None:
-        """Say once if local times that the database's own clock writes are not those of `db.timezone`."""
-        ahead = self.database.dialect.seconds_ahead(self.connection)
-        is_date = any(c.kind is Kind.DATE and self.name != "sqlite" for c in tracked.timestamps)
-        is_local = is_date or any(c.kind is Kind.TIMESTAMP or self.name == "sqlite" for c in tracked.timestamps)
-        if self._zones_compared or ahead is None or not is_local:
-            return
-        self._zones_compared = True
-        now = self.times.aware(self.end_us)
-        expected = micros_of(self.times.local(self.end_us) - now.replace(tzinfo=None)) // SECOND_US
-        if ahead != expected:
-            clock, current = ("CURRENT_DATE", "day") if is_date else ("CURRENT_TIMESTAMP", "second")
-            self.note(
-                f"Sessions of the database are {_hours(ahead)}, but db.timezone is {_hours(expected)}. If the tracked"
-                f" timestamps are written by the database's clock ({clock}), rows are copied hours late, or rows of the"
-                f" current {current} are missed: set db.timezone to the zone in which they are written."
-            )
-
 
 def _nothing(*_: Any) -> None:
     """Nobody wants to know."""
-
-
-def _hours(ahead_s: int) -> str:
-    return f"{abs(ahead_s) / 3600:g} hours {'behind' if ahead_s < 0 else 'ahead of'} UTC" if ahead_s else "in UTC"
 
 
 def bulk_statement(source: Source, part: TableRange | None, order: str = "") -> Statement:

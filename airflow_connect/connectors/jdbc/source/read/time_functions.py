@@ -74,7 +74,7 @@ def note_time_functions(reading: Reading, opaque: Collection[TableId | None]) ->
     """
     ahead = reading.database.dialect.seconds_ahead(reading.connection)
     # SQLite has no zones, and UTC may be the zone of the database in any case.
-    has_zone = reading.name != "sqlite" and (bool(ahead) or not are_utc(reading.times))
+    has_zone = reading.name != "sqlite" and (any(ahead.values()) or not are_utc(reading.times))
     for table in opaque if has_zone or reading.config.mode != names.BULK else ():
         statement = reading.config.query if table is None else definition(reading, table)
         what = "The query" if table is None else f"The view {table.full_name}"
@@ -83,21 +83,22 @@ def note_time_functions(reading: Reading, opaque: Collection[TableId | None]) ->
                 f"{what} has a definition that the user in connection.user may not see, so runs do not notice that it"
                 " was changed, nor what in it hides rows from them. Grant SHOW VIEW."
             )
-        if has_zone and (found := sorted(set(local_functions(statement)))):
+        if has_zone and (found := sorted(set(local_functions(statement, reading.name)))):
             reading.note(
                 f"{what} has functions that depend on the time zone of the session if they get or make points in time"
                 f" ({list_of(found, _SHOWN)}). That zone is UTC here, so their days and times of day may not be those"
                 " of other programs, nor of db.timezone. Name the zone in the statement, with"
                 f" {'AT TIME ZONE' if reading.name == 'postgresql' else 'CONVERT_TZ'}."
             )
-        if has_zone and (found := sorted(set(choices(statement)))) and (mixed := _mixed_tables(reading, statement)):
+        chosen = sorted(set(choices(statement, reading.name))) if has_zone else []
+        if chosen and (mixed := _mixed_tables(reading, statement)):
             reading.note(
-                f"{what} has {list_of(found, _SHOWN)}, and reads columns that hold points in time and others without a"
+                f"{what} has {list_of(chosen, _SHOWN)}, and reads columns that hold points in time and others without a"
                 f" zone ({list_of(mixed, _SHOWN)}). Where both meet, the database takes the latter for times of the"
                 " session, whose zone is UTC here: such values, and rows that are found by them, may be hours off. Name"
                 f" the zone in the statement, with {'AT TIME ZONE' if reading.name == 'postgresql' else 'CONVERT_TZ'}."
             )
-        if reading.config.mode != names.BULK and (found := sorted(set(times_in_conditions(statement)))):
+        if reading.config.mode != names.BULK and (found := sorted(set(times_in_conditions(statement, reading.name)))):
             reading.note(
                 f"{what} has the time of the run in a condition ({list_of(found, _SHOWN)}), so that rows appear and"
                 " vanish while their tracked columns stay as they are. A row that appears at or below the offset, or is"
@@ -124,27 +125,38 @@ def _mixed_tables(reading: Reading, statement: str) -> list[str]:
     return sorted({name for name, _ in found}) if is_mixed else []
 
 
-def choices(statement: str) -> Iterator[str]:
+def choices(statement: str, database: str = "") -> Iterator[str]:
     """What makes one value of several, of which one may have a zone and another none; nothing if it names a zone."""
-    words = without_texts(statement)
+    words = without_texts(statement, database=database)
     if _NAMES_A_ZONE.search(words):
         return
     for found in _CHOICES.finditer(words):
         yield next(name.upper() for name in found.groups() if name)
 
 
-def local_functions(statement: str) -> Iterator[str]:
+def local_functions(statement: str, database: str = "") -> Iterator[str]:
     """The functions, words and types of a statement that make local times; nothing if it names a zone."""
-    words = without_texts(statement)
+    words = without_texts(statement, database=database)
     if _NAMES_A_ZONE.search(words):
         return
     for found in _LOCAL.finditer(words):
         yield next(name.lower() for name in found.groups() if name)
 
 
-def times_in_conditions(statement: str) -> Iterator[str]:
+def names_a_zone(expression: str, database: str) -> bool:
+    """Whether an expression says in which zone its times are."""
+    return _NAMES_A_ZONE.search(without_texts(expression, database=database)) is not None
+
+
+def times_of_the_clock(expression: str, database: str) -> Iterator[str]:
+    """The functions and words of an expression that give the present time in the zone of the session."""
+    for found in _NOW.finditer(without_texts(expression.replace(_NOW_OF_SQLITE, " now() "), database=database)):
+        yield next(name.lower() for name in found.groups() if name)
+
+
+def times_in_conditions(statement: str, database: str = "") -> Iterator[str]:
     """The functions and words that give the time of the run, from the first condition of a statement on."""
-    words = without_texts(statement.replace(_NOW_OF_SQLITE, " now() "))
+    words = without_texts(statement.replace(_NOW_OF_SQLITE, " now() "), database=database)
     condition = _CONDITION.search(words)
     for found in _NOW.finditer(words, condition.start()) if condition else ():
         yield next(name.lower() for name in found.groups() if name)

@@ -26,7 +26,7 @@ class JdbcSourceConfig(JdbcSourceKeys):
         definition.define_rule((keys.URL,), rules.database_is_read)
 
     @classmethod
-    def checks(cls) -> Iterable[tuple[Sequence[TypedKey[Any]], Rule]]:
+    def checks(cls) -> Iterable[tuple[Sequence[TypedKey[Any] | str], Rule]]:
         """See `rules`."""
         return rules.checks()
 

@@ -16,6 +16,7 @@ from airflow_connect.api.config.typed import TypedKey
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys as Keys
 from airflow_connect.connectors.jdbc.source.settings.statements import without_texts
+from airflow_connect.databases.keys import URL
 
 _LEGACY, _NEW = (Keys.whitelist, Keys.blacklist), (Keys.include, Keys.exclude)
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
@@ -40,16 +41,16 @@ _SKIP_LOCKED = re.compile(r"\bSKIP\s+LOCKED\b", re.IGNORECASE)
 _SAMPLE = re.compile(rf"{_NAMED}\bTABLESAMPLE \w+ ?\x00", re.IGNORECASE)
 
 
-def checks() -> Iterator[tuple[Sequence[TypedKey[Any]], Rule]]:
+def checks() -> Iterator[tuple[Sequence[TypedKey[Any] | str], Rule]]:
     """Keys that must be valid by themselves, and the rule about them."""
     tables, query = (*_LEGACY, *_NEW), (Keys.plain_query, Keys.masked_query)
     columns = (Keys.timestamps, Keys.timestamps_by_table, Keys.incrementing, Keys.incrementing_by_table)
     yield tables, _tables
     yield (*tables, *query), _query
-    yield (Keys.mode, *query), _limited
-    yield (Keys.mode, *query, Keys.query_suffix), _leaving_out
-    yield (Keys.mode, Keys.query_suffix), _no_rows
-    yield (Keys.lookback_ms, Keys.query_suffix), _limited_window
+    yield (URL, Keys.mode, *query), _limited
+    yield (URL, Keys.mode, *query, Keys.query_suffix), _leaving_out
+    yield (URL, Keys.mode, Keys.query_suffix), _no_rows
+    yield (URL, Keys.lookback_ms, Keys.query_suffix), _limited_window
     yield (Keys.mode, *columns, *query, Keys.lookback_ms), _columns
     yield (Keys.changed_only, Keys.mode, *query), _changed_only
     yield (Keys.initial_ms, Keys.delay_ms), _times
@@ -101,7 +102,7 @@ def _has_query(parsed: Mapping[str, Any]) -> bool:
 def _limited(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     """Refuse a query that ends with a LIMIT: later runs would get the same rows again, and never those after them."""
     mode, (key, query) = Keys.mode.of(parsed), _query_of(parsed)
-    if mode != names.BULK and _LIMIT.search(_own_words(query)):
+    if mode != names.BULK and _LIMIT.search(_own_words(query, parsed)):
         yield Problem(
             key.name,
             f"The query has a LIMIT, which in mode {mode} counts before the condition for new rows: rows after the"
@@ -117,7 +118,7 @@ def _leaving_out(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     if mode == names.BULK:
         return
     for key, text in (query, (Keys.query_suffix, Keys.query_suffix.of(parsed))):
-        words = _own_words(text)
+        words = _own_words(text, parsed)
         found, why = "SKIP LOCKED", "that other transactions have locked"
         if _OFFSET.search(words):
             found, why = "an OFFSET", "before it"
@@ -135,7 +136,7 @@ def _leaving_out(parsed: Mapping[str, Any]) -> Iterable[Problem]:
 
 def _no_rows(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     """Refuse LIMIT 0: each run would be green, and copy nothing."""
-    if Keys.mode.of(parsed) != names.BULK and _NO_ROWS.search(_own_words(Keys.query_suffix.of(parsed))):
+    if Keys.mode.of(parsed) != names.BULK and _NO_ROWS.search(_own_words(Keys.query_suffix.of(parsed), parsed)):
         yield Problem(
             Keys.query_suffix.name,
             f"{Keys.query_suffix} limits a run to 0 rows, so no run would ever copy anything.",
@@ -145,7 +146,7 @@ def _no_rows(parsed: Mapping[str, Any]) -> Iterable[Problem]:
 
 def _limited_window(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     """Refuse a LIMIT for the rows of the look-back window: a run would end before it comes to new ones."""
-    if Keys.lookback_ms.of(parsed) and _LIMIT.search(_own_words(Keys.query_suffix.of(parsed))):
+    if Keys.lookback_ms.of(parsed) and _LIMIT.search(_own_words(Keys.query_suffix.of(parsed), parsed)):
         yield Problem(
             Keys.query_suffix.name,
             f"{Keys.query_suffix} has a LIMIT, and {Keys.lookback_ms} is set: the rows of the window, which each run"
@@ -162,15 +163,26 @@ def _query_of(parsed: Mapping[str, Any]) -> tuple[TypedKey[Any], str]:
     return Keys.masked_query, masked.value if masked is not None else ""
 
 
-def _own_words(statement: str) -> str:
+def _own_words(statement: str, parsed: Mapping[str, Any]) -> str:
     """A statement without its subqueries, or the one that is in brackets as a whole."""
-    words = without_texts(_EXECUTED.sub(r" \1 ", statement), comment=" ").strip("; \t\r\n")
+    words = without_texts(_EXECUTED.sub(r" \1 ", statement), comment=" ", database=_database(parsed))
+    words = words.strip("; \t\r\n")
     words = re.sub(r"\s+", " ", words)
     while words != (inner := _INNERMOST.sub("\x00", words)):
         if not inner.strip("(); \t\r\n\x00\x01"):
             return words
         words = inner
     return words
+
+
+def _database(parsed: Mapping[str, Any]) -> str:
+    from airflow_connect.databases.urls import place_of
+    from airflow_connect.errors import ConfigError
+
+    try:
+        return place_of(parsed[URL]).database
+    except ConfigError:
+        return ""  # The rule of the address itself says why.
 
 
 def _columns(parsed: Mapping[str, Any]) -> Iterable[Problem]:
@@ -261,7 +273,7 @@ def database_is_read(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     from airflow_connect.errors import ConfigError
 
     try:
-        database = parse_url(parsed["connection.url"]).database
+        database = parse_url(parsed[URL]).database
     except ConfigError:
         return  # The rule of the address itself says why.
     if database not in ("postgresql", "mysql", "sqlite"):

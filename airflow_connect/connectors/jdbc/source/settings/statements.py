@@ -5,13 +5,31 @@ from __future__ import annotations
 import re
 
 _MARK = "\x01"
-_OTHERS = re.compile(
-    r"""--[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|\$(\w*+)\$(?:.*?\$\1\$|.*+)"""
+_COMMENT = r"/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
+_STANDARD = re.compile(
+    rf"--[^\n]*+|{_COMMENT}|(?<![\w$])\$(\w*+)\$(?:.*?\$\1\$|.*+)"
+    # A text with backslashes of PostgreSQL; no other database has an E before a text.
+    r"""|(?<![\w$])[eE]'(?:[^'\\]|\\.|'')*+(?:'|\Z)"""
     r"""|'(?:[^']|'')*+(?:'|\Z)|"(?:[^"]|"")*+(?:"|\Z)|`(?:[^`]|``)*+(?:`|\Z)""",
     re.DOTALL,
 )
+_MYSQL = re.compile(
+    # Two hyphens are a comment only before a blank: 5--1 is 6.
+    rf"--(?=\s|\Z)[^\n]*+|#[^\n]*+|{_COMMENT}"
+    r"""|'(?:[^'\\]|\\.|'')*+(?:'|\Z)|"(?:[^"\\]|\\.|"")*+(?:"|\Z)|`(?:[^`]|``)*+(?:`|\Z)""",
+    re.DOTALL,
+)
+"""Of MySQL and MariaDB."""
 
 
-def without_texts(statement: str, comment: str = _MARK) -> str:
-    """The statement with a mark in place of each text and quoted name, and with `comment` in place of each comment."""
-    return _OTHERS.sub(lambda found: comment if found[0].startswith(("--", "/*")) else _MARK, statement)
+def without_texts(statement: str, comment: str = _MARK, *, database: str = "") -> str:
+    """The statement with a mark in place of each text and quoted name, and with `comment` in place of each comment.
+
+    Args:
+        statement: of SQL.
+        comment: what comments become.
+        database: `mysql` for MySQL and MariaDB, where a backslash may stand before an apostrophe, and # begins a
+            comment; any other one has the form of PostgreSQL and SQLite.
+    """
+    form = _MYSQL if database == "mysql" else _STANDARD
+    return form.sub(lambda found: comment if found[0].startswith(("--", "/*", "#")) else _MARK, statement)

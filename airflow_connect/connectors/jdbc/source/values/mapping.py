@@ -31,6 +31,7 @@ from airflow_connect.connectors.jdbc.source.values.out_of_range import (
 )
 from airflow_connect.connectors.jdbc.source.values.sqlite_values import (
     as_strftime,
+    check_digits,
     sqlite_boolean,
     sqlite_bytes,
     sqlite_date,
@@ -405,6 +406,7 @@ def _decimal(scale: int, *, rounds: bool) -> Convert:
         if not number.is_finite():
             raise OutOfRangeError("it is not a finite number")
         if rounds and isinstance(value, float):
+            check_digits(value, number)
             near = number.quantize(unit, context=_ROUNDING)
             if abs(near - number) <= abs(number) * _NOISE:
                 return near

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, time
+from decimal import Decimal
 from typing import Any
 
 from airflow_connect.connectors.jdbc.source.values.local_times import LocalTimes, days_of
 from airflow_connect.connectors.jdbc.source.values.out_of_range import UnfitError
+
+_ABOVE_INT64 = 2.0**63
+_DIGITS = 15
+"""Of a whole number above 64 bits, as SQLite promises them."""
 
 
 def sqlite_boolean(value: Any) -> bool:
@@ -33,6 +38,22 @@ def sqlite_double(value: Any) -> float:
     if isinstance(value, int) and int(found) != value:
         raise UnfitError("it is a whole number with more digits than a double keeps")
     return found
+
+
+def check_digits(value: float, number: Decimal) -> None:
+    """Refuse a REAL in a DECIMAL or NUMERIC that was a whole number above 64 bits when it was inserted.
+
+    SQLite has none, so it keeps about 15 digits of it, and the others that are shown are not those that were written.
+
+    Args:
+        value: as it is stored.
+        number: what it is shown as.
+    """
+    if abs(value) >= _ABOVE_INT64 and len(number.normalize().as_tuple().digits) > _DIGITS:
+        raise UnfitError(
+            "it is a REAL that has lost digits, because SQLite has no whole numbers above 64 bits. Declare the column"
+            " as TEXT to keep them, or as REAL"
+        )
 
 
 def sqlite_digits(value: Any) -> str:

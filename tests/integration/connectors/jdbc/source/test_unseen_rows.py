@@ -177,6 +177,29 @@ def test_rows_that_two_tables_show_are_named(postgresql_database):
     assert run.ids() == [1, 2] and named(run.notes, "are copied twice") == []
 
 
+def test_rows_that_a_merge_table_shows_are_named(mariadb_database):
+    """Its rows are those of its members, which may be in another database."""
+    ((name,),) = mariadb_database.rows("SELECT database()")
+    mariadb_database.execute(
+        *(f"CREATE TABLE `{table}` (id int NOT NULL) ENGINE=MyISAM" for table in ("a", "b)", "c")),
+        "CREATE TABLE whole (id int NOT NULL COMMENT '\n) ENGINE=MRG_MyISAM UNION=(`d`)')"
+        f" ENGINE=MERGE UNION=(a,`b)`,`{name}`.`c`) INSERT_METHOD=LAST COMMENT 'UNION=(`d`)'",
+        "CREATE TABLE d (id int NOT NULL)",
+        "INSERT INTO a VALUES (1)",
+        "INSERT INTO c VALUES (2)",
+    )
+    config = {"connection.url": mariadb_database.jdbc_url, **INCREMENTING}
+    run = Copies({**config, "table.whitelist": "whole,d"}).run()
+    assert run.ids() == [1, 2] and named(run.notes, "are copied twice") == []
+    run = Copies({**config, "table.blacklist": "b)"}).run()
+    assert sorted((record.topic, record.value["id"]) for record in run.records) == [
+        ("db-a", 1), ("db-c", 2), ("db-whole", 1), ("db-whole", 2),
+    ]  # fmt: skip
+    (note,) = named(run.notes, "are copied twice")
+    assert note.startswith("Rows of members of MERGE tables are copied twice")
+    assert f"too: {name}.a ({name}.whole), {name}.c ({name}.whole). If" in note
+
+
 @pytest.mark.parametrize("kind", ["partition", "heir"])
 def test_open_transactions_that_write_to_a_part_of_a_table_are_named(postgresql_database, kind):
     """A statement for a partition, or for a table that inherits, locks that one only."""

@@ -114,6 +114,28 @@ def test_query_with_a_limit_is_refused_unless_all_rows_are_copied(query: str, is
 
 
 @pytest.mark.parametrize(
+    ("database", "query"),
+    [
+        ("mysql", r"SELECT * FROM a WHERE b = 'Joe\'s' LIMIT 5"),
+        ("mariadb", r'SELECT * FROM a WHERE b = "5\" wide" LIMIT 5'),
+        ("mysql", "SELECT * FROM a # it's all\nLIMIT 5"),
+        ("mysql", "SELECT b$c$d FROM a WHERE e = 5--1 LIMIT 5"),
+        ("postgresql", r"SELECT * FROM a WHERE b = E'Joe\'s' LIMIT 5"),
+        ("postgresql", r"SELECT * FROM a WHERE b = 'C:\' LIMIT 5"),
+        ("postgresql", "SELECT b$c$d FROM a LIMIT 5"),
+        ("sqlite", "SELECT b$c$d FROM a WHERE e = '\\' LIMIT 5"),
+    ],
+)
+def test_limit_after_a_text_that_only_its_database_writes_so_is_refused(database: str, query: str) -> None:
+    """A backslash, a comment or a dollar of another database hid the LIMIT: rows after the first ones were lost."""
+    url = {"sqlite": "jdbc:sqlite:/data/a.sqlite"}.get(database, f"jdbc:{database}://db/shop")
+    more = {**BASE, "connection.url": url, "mode": "incrementing", "incrementing.column.name": "id"}
+    with pytest.raises(ConfigError, match="has a LIMIT"):
+        JdbcSourceConfig.from_config({**more, "query": query})
+    JdbcSourceConfig.from_config({**more, "query": query.replace("LIMIT 5", "AND c = 'LIMIT 5'")})
+
+
+@pytest.mark.parametrize(
     ("text", "found"),
     [
         ("OFFSET 1", "an OFFSET"),

@@ -1,0 +1,128 @@
+"""Local times that the database's clock writes in another zone than `db.timezone`: their values are hours off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_connect.databases.dialects.postgresql import PostgreSqlDialect
+from tests.integration.connectors.jdbc.source.test_no_row_left_out import copies
+from tests.support.servers.databases import Database
+
+pytestmark = pytest.mark.integration
+BOTH_PATHS = pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+FILLED = {
+    "postgresql": "changed timestamptz NOT NULL DEFAULT now(), made timestamp DEFAULT now(), named timestamp DEFAULT"
+    " (now() AT TIME ZONE 'UTC'), copied timestamp DEFAULT '2026-01-01', seen date DEFAULT CURRENT_DATE",
+    "mysql": "changed timestamp NOT NULL DEFAULT now(), made datetime DEFAULT now(), named datetime DEFAULT"
+    " (utc_timestamp()), copied datetime DEFAULT '2026-01-01', seen date DEFAULT (CURRENT_DATE)",
+    "sqlite": "changed text NOT NULL, made datetime DEFAULT CURRENT_TIMESTAMP, named datetime"
+    " DEFAULT (datetime('now', 'localtime')), copied datetime DEFAULT '2026-01-01 00:00:00'",
+}
+
+
+@pytest.fixture(params=["postgresql", "mariadb", "sqlite"])
+def database(request: pytest.FixtureRequest) -> Database:
+    made: Database = request.getfixturevalue(f"{request.param}_database")
+    return made
+
+
+@BOTH_PATHS
+@pytest.mark.parametrize("mode", ["bulk", "incrementing", "timestamp"])
+def test_columns_that_the_clock_of_another_zone_fills_are_named(database: Database, mode: str, columnar: bool) -> None:
+    """Only tracked columns were compared with the zone of the server."""
+    database.execute(f"CREATE TABLE orders (id int NOT NULL PRIMARY KEY, {FILLED[database.dialect]})")
+    database.execute("INSERT INTO orders (id, changed) VALUES (1, '2026-01-01 00:00:00')")
+    more = {"incrementing_column_name": "id"} if mode == "incrementing" else {}
+    if mode == "timestamp":
+        more = {"timestamp_column_name": "changed"}
+    assert [n for n in copies(database, mode, columnar, **more).run().notes if "clock" in n] == []
+    run = copies(database, mode, columnar, db_timezone="Asia/Tokyo", **more).run()
+    notes = [n for n in run.notes if "clock" in n]
+    if database.dialect == "sqlite" and mode == "timestamp":
+        assert "If the tracked timestamps are written by the database's clock" in notes.pop(0)
+    (note,) = notes
+    assert "(made)" in note and "in UTC, but db.timezone is 9 hours ahead of UTC" in note, note
+
+
+def test_column_of_a_domain_is_named(postgresql_database: Database) -> None:
+    postgresql_database.execute(
+        "CREATE DOMAIN moment AS timestamp",
+        "CREATE TABLE orders (id int PRIMARY KEY, at moment DEFAULT LOCALTIMESTAMP)",
+        "INSERT INTO orders VALUES (1)",
+    )
+    (note,) = copies(postgresql_database, "bulk", db_timezone="Asia/Tokyo").run().notes
+    assert "(at)" in note
+
+
+def test_column_that_updates_fill_is_named(mariadb_database: Database) -> None:
+    mariadb_database.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, at datetime ON UPDATE CURRENT_TIMESTAMP)",
+        "INSERT INTO orders VALUES (1, '2026-01-01')",
+    )
+    (note,) = copies(mariadb_database, "bulk", db_timezone="Asia/Tokyo").run().notes
+    assert "(at)" in note
+
+
+@pytest.mark.parametrize("zone", ["Europe/London", "America/Phoenix", "America/Denver", "Etc/GMT+7"])
+def test_zone_that_differs_in_a_part_of_the_year_is_named(postgresql_database: Database, zone: str) -> None:
+    """In winter, London has the clock of UTC: times of July were an hour off, and the first note came in spring."""
+    database = postgresql_database
+    database.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, changed timestamp NOT NULL)",
+        "INSERT INTO orders VALUES (1, '2026-07-01')",
+    )
+    ((name,),) = database.rows("SELECT current_database()")
+    server = {"America/Denver": "America/Phoenix", "Etc/GMT+7": "America/Phoenix"}.get(zone, "UTC")
+    database.execute(f"ALTER DATABASE \"{name}\" SET timezone = '{server}'")
+    run = copies(database, "timestamp", timestamp_column_name="changed", db_timezone=zone).run()
+    if zone == "Etc/GMT+7":  # As in Phoenix, all year
+        assert run.notes == []
+        return
+    (note,) = run.notes
+    found = {"Europe/London": "1 hour ahead of UTC", "America/Denver": "6 hours behind UTC"}
+    assert f"db.timezone is {found.get(zone, '7 hours behind UTC')}" in note
+
+
+def test_zone_of_mariadb_that_differs_in_a_part_of_the_year_is_named(mariadb_database: Database) -> None:
+    mariadb_database.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, changed datetime NOT NULL)",
+        "INSERT INTO orders VALUES (1, '2026-07-01')",
+    )
+    run = copies(mariadb_database, "timestamp", timestamp_column_name="changed", db_timezone="Europe/London").run()
+    (note,) = run.notes
+    assert "essions of the database are in UTC, but db.timezone is 1 hour ahead of UTC" in note
+
+
+def test_zone_is_that_of_new_sessions_whatever_another_client_of_a_pooler_has_set(
+    postgresql_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pooler gives a session to one client after the other, and some keep what the last one has set, such as UTC."""
+    database = postgresql_database
+    ((name,),) = database.rows("SELECT current_database()")
+    database.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, changed timestamp NOT NULL)",
+        "INSERT INTO orders VALUES (1, '2026-01-01')",
+        f"ALTER DATABASE \"{name}\" SET timezone = 'Asia/Tokyo'",
+    )
+    prepare = PostgreSqlDialect.prepare
+
+    def prepared(self: PostgreSqlDialect, connection: Any) -> None:
+        connection.exec_driver_sql("SET TIME ZONE 'UTC'")
+        prepare(self, connection)
+
+    monkeypatch.setattr(PostgreSqlDialect, "prepare", prepared)
+    (note,) = copies(database, "timestamp", timestamp_column_name="changed").run().notes
+    assert note.startswith("Sessions of the database are 9 hours ahead of UTC, but db.timezone is in UTC.")
+
+
+def test_functions_are_named_if_the_zone_of_the_database_is_utc_in_winter_only(postgresql_database: Database) -> None:
+    database = postgresql_database
+    ((name,),) = database.rows("SELECT current_database()")
+    database.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, at timestamptz)", "INSERT INTO orders VALUES (1, '2026-07-01')",
+        f"ALTER DATABASE \"{name}\" SET timezone = 'Europe/London'",
+    )  # fmt: skip
+    (note,) = copies(database, "bulk", query="SELECT id, at::date AS day FROM orders").run().notes
+    assert "functions that depend on the time zone of the session" in note
