@@ -50,7 +50,7 @@ def left_by_runs(kept: Mapping[str, Any]) -> dict[TopicPartition, int]:
 
 
 def seen_at_plan(state: Mapping[str, Any]) -> dict[TopicPartition, int]:
-    """The offsets that the table had when the run was planned; {}: nobody has looked."""
+    """The offsets that the table had when the run was planned; {}: it is not known."""
     return _offsets_of(state, _SEEN)
 
 
