@@ -89,8 +89,6 @@ def test_partitions_that_do_not_last_as_the_offsets_do_are_named(postgresql_data
 
 def test_table_of_something_else_cannot_be_the_offsets_table(database):
     database.execute("CREATE TABLE orders (n BIGINT, EPOCH BIGINT)")
-    with pytest.raises(
-        DatabaseError, match="cannot be the offsets table, because it lacks its columns"
-    ) as caught:
+    with pytest.raises(DatabaseError, match="cannot be the offsets table, because it lacks its columns") as caught:
         SinkRun(database, offsets_table_name="orders").claim()
     assert caught.value.code == "jdbc.offsets_table" and "epoch" not in str(caught.value)
