@@ -75,17 +75,29 @@ def check_engine(table: TableId, engine: str) -> None:
     )
 
 
-def check_offsets_table(connection: Connection, table: TableId, quoted: str) -> None:
+def check_offsets_table(
+    connection: Connection, table: TableId, quoted: str, columns: Collection[str], found: Collection[str]
+) -> None:
     """Refuse an offsets table that does not keep what a transaction has written, or keeps what it has rolled back.
 
     Args:
         connection: of the database.
         table: that exists.
         quoted: its name for a statement.
+        columns, found: what an offsets table has, and what this table has.
 
     Raises:
-        DatabaseError: it has no transactions (MySQL, MariaDB), or is emptied after a crash (PostgreSQL).
+        DatabaseError: it is another table, has no transactions (MySQL, MariaDB), or is emptied after a crash
+            (PostgreSQL).
     """
+    if lacking := sorted(set(columns) - {name.lower() for name in found}):
+        raise DatabaseError(
+            f"The table {table} cannot be the offsets table, because it lacks its columns: {', '.join(lacking)}.",
+            code="jdbc.offsets_table",
+            suggestion=f"Name a table that does not exist, which the run then creates, or leave {Keys.offsets_table}"
+            " out.",
+            config_path=Keys.offsets_table.name,
+        )
     if connection.dialect.name in ("mysql", "mariadb"):
         check_engine(table, found_in_mysql(connection, table)[2])
     elif connection.dialect.name == "postgresql":

@@ -117,7 +117,10 @@ class OffsetsTable:
             there = inspect(connection).has_table(self._table.name, schema=self._table.schema)
             if there:
                 where = self._database.quoting.parse(self._name)
-                check_offsets_table(connection, where, self._database.quoting.table(where))
+                found = inspect(connection).get_columns(self._table.name, schema=self._table.schema)
+                names = [str(column["name"]) for column in found]
+                columns = [column.name for column in self._table.columns]
+                check_offsets_table(connection, where, self._database.quoting.table(where), columns, names)
             connection.rollback()
         if there:
             return

@@ -247,7 +247,7 @@ def literal(value: Any) -> str:
     if isinstance(value, str) and "\\" not in value and "\0" not in value:
         return "'" + value.replace("'", "''") + "'"
     raise SchemaError(
-        "A column's default cannot be written into a statement: it is neither a number, a date, nor a plain text.",
+        "it cannot be written into a statement, because it is neither a number, a date, nor a plain text.",
         code="jdbc.default",
         suggestion="Create the column yourself, or remove the default from the schema.",
     )

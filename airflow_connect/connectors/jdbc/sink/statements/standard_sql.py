@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.connectors.jdbc.sink.fields import SinkField
 from airflow_connect.connectors.jdbc.sink.values import literal, no_column_type
+from airflow_connect.errors import SchemaError
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +119,18 @@ class Statements:
     def _spec(self, column: str, field: SinkField, default: Any) -> str:
         text = f"{column} {self.type_of(field)}"
         if default is not None:
-            return f"{text} DEFAULT {self._unformatted(self.default(field, default))}"
+            return f"{text} DEFAULT {self._unformatted(self._default_of(field, default))}"
         return f"{text} NULL" if field.is_optional else f"{text} NOT NULL"
+
+    def _default_of(self, field: SinkField, value: Any) -> str:
+        try:
+            return self.default(field, value)
+        except SchemaError as error:
+            raise SchemaError(
+                f"The field {field.name} has a default that no column can have: {error.message}",
+                code=error.code,
+                suggestion=error.suggestion,
+            ) from None
 
     def _unformatted(self, text: str) -> str:
         """A text for `exec_driver_sql`: where parameters are %s, a percent sign begins one."""

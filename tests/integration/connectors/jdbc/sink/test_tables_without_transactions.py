@@ -85,3 +85,10 @@ def test_partitions_that_do_not_last_as_the_offsets_do_are_named(postgresql_data
     assert unlogged.startswith("The table orders is UNLOGGED, or a partition of it is: PostgreSQL empties it after")
     assert foreign.startswith("The table orders is a foreign table, or a partition of it is: another server commits")
     assert postgresql_database.rows("SELECT COUNT(*) FROM ONLY first_part") == [(3,)]
+
+
+def test_table_of_something_else_cannot_be_the_offsets_table(database):
+    database.execute("CREATE TABLE orders (n BIGINT, EPOCH BIGINT)")
+    with pytest.raises(DatabaseError, match="cannot be the offsets table, because it lacks its columns") as caught:
+        SinkRun(database, offsets_table_name="orders").claim()
+    assert caught.value.code == "jdbc.offsets_table" and "epoch" not in str(caught.value)

@@ -52,6 +52,15 @@ def test_default_with_too_many_digits_for_sqlite_is_refused(sqlite_database):
     assert caught.value.code == "jdbc.default"
 
 
+@pytest.mark.parametrize("default", [b"hush", "back\\slash"], ids=["bytes", "backslash"])
+def test_default_that_no_statement_can_have_is_refused_with_the_name_of_the_field(database, default):
+    schema = replace(s.OPTIONAL_BYTES if isinstance(default, bytes) else s.OPTIONAL_STRING, default=default)
+    run = SinkRun(database, auto_create="true")
+    with pytest.raises(DataError, match="The field note has a default that no column can have") as caught:
+        run.write(records({"n": 1, "note": None}, schema=s.struct(("n", s.INT64), ("note", schema))))
+    assert caught.value.code == "jdbc.default" and "hush" not in str(caught.value)
+
+
 def test_decimals_of_a_real_column_keep_15_digits(sqlite_database):
     sqlite_database.execute("CREATE TABLE orders (n INTEGER PRIMARY KEY, amount DOUBLE)")
     run = SinkRun(sqlite_database, errors_tolerance="all")
