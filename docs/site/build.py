@@ -56,6 +56,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "connectors/search-sink",
         "connectors/file-source",
         "connectors/jdbc-source",
+        "connectors/jdbc-source-rows",
         "connectors/databases",
         "connectors/mirror-source",
         "connectors/mirror-checkpoint",
