@@ -201,15 +201,22 @@ def _wrong_key(record: SinkRecord, what: str) -> DataError:
     return DataError(
         f"The key at {record.where} {what}, and cannot be the id of a document.",
         code="search.key",
-        suggestion=f"Use keys that are text or whole numbers, or set {Keys.ignores_key}=true.",
+        suggestion=f"Use keys that are whole numbers, or text of 1 to {LONGEST_ID_BYTES} bytes, or set"
+        f" {Keys.ignores_key}=true.",
     )
 
 
 def _version_in(record: SinkRecord, header: str) -> int:
     found = [h.value for h in record.headers if h.key == header]
+    if not found:
+        raise DataError(
+            f"The record at {record.where} has no header {header}, which {Keys.version_header} names.",
+            code="search.version_header",
+            suggestion=f"Correct the producer, or remove {Keys.version_header}.",
+        )
     try:
         return int(str(found[-1]))
-    except (IndexError, ValueError):
+    except ValueError:
         raise DataError(
             f"The header {header} at {record.where} holds no whole number.",
             code="search.version_header",

@@ -31,15 +31,19 @@ def at_plan(run: PlannedRun) -> PlannedState:
     """What tasks are to know, and the document with the changes of topics since the last run."""
     filled = topics_of_targets(run.kept)
     by_key = {topic for topics in filled.values() for topic in topics}
-    if not by_key:
-        return PlannedState(for_tasks=_for_tasks(run.kept))
     partitions, grown, recreated = _of_earlier_runs(run.kept)
+    if not (by_key or partitions):
+        return PlannedState(for_tasks=_for_tasks(run.kept))
     now, gone = Counter(one.topic for one in run.partitions), run.gone | run.forgotten
     ids = {name: sorted(found.values()) for name, found in indices_of_targets(run.kept).items()}
     for topic in sorted(by_key & gone):
         recreated[topic] = {name: ids.get(name, []) for name, topics in filled.items() if topic in topics}
-    grown = {t for t in grown | by_key if t not in gone and (t in grown or now[t] > partitions.get(t, now[t]))}
-    partitions = {topic: now[topic] or partitions[topic] for topic in by_key if now[topic] or topic in partitions}
+    # Also those that the connector does not copy now: it may copy them again later, into the same index.
+    known = by_key | partitions.keys()
+    grown = {t for t in grown | known if t not in gone and (t in grown or now[t] > partitions.get(t, now[t]))}
+    partitions = {
+        topic: now[topic] or partitions[topic] for topic in known if now[topic] or topic in partitions.keys() - gone
+    }
     others = {name: found for name, found in run.kept.items() if name not in _MEMBERS}
     kept = {**others, **_document(partitions, grown, recreated)}
     return PlannedState(for_tasks=_for_tasks(kept), kept=None if kept == run.kept else kept)

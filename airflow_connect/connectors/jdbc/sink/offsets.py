@@ -110,17 +110,18 @@ class OffsetsTable:
             DatabaseError: it is there, and has no transactions, or is emptied after a crash.
             AccessError: the user may not; the suggestion has the statement for who may.
         """
-        from sqlalchemy import inspect
+        from sqlalchemy import inspect, select, text
         from sqlalchemy.schema import CreateTable
 
         with self._database.failures(f"look up the table {self._name}"):
             there = inspect(connection).has_table(self._table.name, schema=self._table.schema)
             if there:
                 where = self._database.quoting.parse(self._name)
-                found = inspect(connection).get_columns(self._table.name, schema=self._table.schema)
-                names = [str(column["name"]) for column in found]
+                # Not by the inspector, which does not read what MySQL says in ANSI_QUOTES.
+                nothing = select(text("*")).select_from(self._table).where(text("1 = 0"))
+                found = list(connection.execute(nothing).keys())
                 columns = [column.name for column in self._table.columns]
-                check_offsets_table(connection, where, self._database.quoting.table(where), columns, names)
+                check_offsets_table(connection, where, self._database.quoting.table(where), columns, found)
             connection.rollback()
         if there:
             return
@@ -136,12 +137,12 @@ class OffsetsTable:
             if kind_of(error) not in (Failure.PERMISSION, Failure.OTHER):
                 with self._database.failures(f"create the table {self._name}"):
                     raise
-            text = " ".join(str(statement.compile(dialect=connection.dialect)).split())
+            words = " ".join(str(statement.compile(dialect=connection.dialect)).split())
             raise AccessError(
                 f"The offsets table {self._name} is missing in {self._database.settings.address.display}, and the user"
                 " may not create it.",
                 code="jdbc.offsets_table",
-                suggestion=f"Ask an administrator of the database to execute: {text}; and to grant SELECT, INSERT,"
+                suggestion=f"Ask an administrator of the database to execute: {words}; and to grant SELECT, INSERT,"
                 f" UPDATE and DELETE. Or set {Keys.offsets_table}= (empty), and insert.mode=upsert so that no row is"
                 " written twice.",
                 config_path=Keys.offsets_table.name,

@@ -138,6 +138,15 @@ def test_topic_that_has_grown_is_remembered_also_with_another_index():
     assert at_plan(planned(state.kept, 2, gone=["t"])).for_tasks == {"v": 1, "recreated": {"t": {"i": ["id1"]}}}
 
 
+def test_topic_that_grows_while_the_connector_does_not_copy_it_is_noticed_later():
+    without = at_plan(PlannedRun(kept=ONE, partitions=(TopicPartition("u", 0),)))
+    assert without.kept == {**ONE, "partitions": {"t": 1, "u": 1}}
+    kept = {"v": 1, "filled": {"other": ["u"]}, "partitions": {"t": 1, "u": 1}}  # filled.py has forgotten it.
+    assert at_plan(PlannedRun(kept=kept, partitions=(TopicPartition("u", 0),))).kept is None
+    again = at_plan(planned(kept, 2))
+    assert again.for_tasks == {"v": 1, "grown": ["t"]} and are_mixed(again.for_tasks, "t", "i", ["id1"])
+
+
 def test_topic_that_was_created_again_is_remembered_until_its_target_is_another_index():
     state = at_plan(planned(ONE, 1, gone=["t"]))
     assert state.for_tasks == {"v": 1, "recreated": {"t": {"i": ["id1"]}}}
