@@ -118,6 +118,9 @@ class MariaDbServer(PortServer):
         data = self.data_dir / "data"
         if not data.exists():
             shutil.copytree(programs / TEMPLATE, data)
+        # A server that starts deletes the temporary tables that it finds there, also those of another running server.
+        tables = self.data_dir / "temporary_tables"
+        tables.mkdir(exist_ok=True)
         argv = [
             *_base_command(programs, data),
             *SMALL,
@@ -126,6 +129,7 @@ class MariaDbServer(PortServer):
             "--bind-address=127.0.0.1",
             f"--port={self.ports[0]}",
             f"--pid-file={data / 'pid'}",
+            f"--tmpdir={tables}",
             # The name of a Unix socket has at most 107 bytes. Nobody uses it, but it cannot be switched off.
             f"--socket={tempfile.gettempdir()}/mariadb-{self.ports[0]}.sock",
         ]

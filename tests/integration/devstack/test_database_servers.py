@@ -87,6 +87,18 @@ def test_mariadb_for_another_system_is_refused(monkeypatch):
     assert refused.value.code == "devstack.platform"
 
 
+def test_a_mariadb_that_starts_leaves_the_temporary_tables_of_another_one(mariadb_database):
+    """Queries of its information schema need such tables: without them they end with an error, or end the server."""
+    with mariadb_database.connected() as connection:
+        connection.exec_driver_sql("CREATE TEMPORARY TABLE kept (n INT) ENGINE=MyISAM")
+        with MariaDbServer.start() as another:
+            assert another.is_running
+        connection.exec_driver_sql("INSERT INTO kept VALUES (1)")
+        connection.exec_driver_sql("ALTER TABLE kept ADD COLUMN m INT")
+        assert connection.exec_driver_sql("SELECT n FROM kept").all() == [(1,)]
+        connection.exec_driver_sql("DROP TEMPORARY TABLE kept")
+
+
 def test_databases_of_a_test_are_empty(postgresql_database, mariadb_database, sqlite_database):
     for database in (postgresql_database, mariadb_database, sqlite_database):
         assert isinstance(database, Database)
