@@ -52,19 +52,24 @@ SESSION, MACHINE, _UTC = "", "localtime", "UTC"
 """Zones of defaults: that of sessions, and in SQLite that of the machine."""
 
 
-def compare_tracked(reading: Reading, tracked: Tracked) -> None:
+def compare_tracked(reading: Reading, tracked: Tracked, table: TableId | None) -> None:
     """Say once if local times that the database's own clock writes to tracked columns are not those of `db.timezone`.
+
+    A table whose tracked columns have defaults that name the zone of `db.timezone` is no reason: its times are right.
 
     Args:
         reading: connected; gets the note.
         tracked: columns of a table or query.
+        table: None for the query.
     """
     is_date = any(c.kind is Kind.DATE and reading.name != "sqlite" for c in tracked.timestamps)
     is_local = is_date or any(c.kind is Kind.TIMESTAMP or reading.name == "sqlite" for c in tracked.timestamps)
     if reading.zones_compared or not is_local:
         return
-    reading.zones_compared = True
     differs, then = _difference(reading)
+    if differs and _name_the_zone(reading, tracked, table):
+        return
+    reading.zones_compared = True
     if not differs:
         return
     clock, current = ("CURRENT_DATE", "day") if is_date else ("CURRENT_TIMESTAMP", "second")
@@ -89,14 +94,12 @@ def name_filled(reading: Reading, table: TableId | None) -> None:
         return
     known = reading.config.timestamp_columns(table.full_name) if reading.config.uses_timestamps else ()
     tracked = {name.lower() for name in known}
-    place = {"schema": table.schema or table.catalog, "table": table.table}
-    chosen = {"table": table.table} if reading.name == "sqlite" else place
     filled: dict[str, list[str]] = {}
-    for name, declared, default in reading.connection.exec_driver_sql(_DEFAULTS[reading.name], chosen).all():
-        zone, is_tracked = clock_of(str(default), reading.name), str(name).lower() in tracked
+    for name, declared, zone in _clocks(reading, table):
+        is_tracked = name.lower() in tracked
         is_time = is_tracked or reading.name != "sqlite" or sqlite_column(name, declared).kind is Kind.TIMESTAMP
         if zone is not None and is_time and not (is_tracked and zone == SESSION):
-            filled.setdefault(zone, []).append(str(name))
+            filled.setdefault(zone, []).append(name)
     for zone, found in filled.items():
         differs, then = _difference(reading, zone)
         if differs:
@@ -107,6 +110,23 @@ def name_filled(reading: Reading, table: TableId | None) -> None:
                 " columns a type with a zone."
             )
     reading.connection.rollback()  # A snapshot of several tasks is entered by a transaction that has not read yet.
+
+
+def _name_the_zone(reading: Reading, tracked: Tracked, table: TableId | None) -> bool:
+    """Whether the default of each tracked column names the zone of `db.timezone`, or one with the same clock."""
+    if table is None:
+        return False
+    zones = {name: zone for name, _, zone in _clocks(reading, table)}
+    found = {zones.get(column.name) for column in tracked.timestamps}
+    return all(zone and not _difference(reading, zone)[0] for zone in found)
+
+
+def _clocks(reading: Reading, table: TableId) -> Iterator[tuple[str, str, str | None]]:
+    """Columns of a table, their types, and what `clock_of` says of their defaults."""
+    place = {"schema": table.schema or table.catalog, "table": table.table}
+    chosen = {"table": table.table} if reading.name == "sqlite" else place
+    for name, declared, default in reading.connection.exec_driver_sql(_DEFAULTS[reading.name], chosen).all():
+        yield str(name), str(declared), clock_of(str(default), reading.name)
 
 
 def clock_of(default: str, database: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_connect.connectors.jdbc.source.read.zones import clock_of
+from airflow_connect.databases.dialects.mysql import MySqlDialect
 from airflow_connect.databases.dialects.postgresql import PostgreSqlDialect
 from tests.integration.connectors.jdbc.source.test_no_row_left_out import copies
 from tests.support.servers.databases import Database
@@ -85,6 +87,47 @@ def test_columns_whose_defaults_name_another_zone_are_named(database: Database, 
         )
         (note,) = other
         assert same == [] and names in note and "behind UTC" in note, note
+
+
+@BOTH_PATHS
+@pytest.mark.usefixtures("machine_in_new_york")
+def test_tracked_column_whose_default_names_the_zone_is_right(database: Database, columnar: bool) -> None:
+    """Each run said that rows may be late or missed, if the server has another zone."""
+    database.execute(f"CREATE TABLE orders (id int NOT NULL PRIMARY KEY, {NAMED[database.dialect]})")
+    database.execute(
+        "CREATE TABLE others (id int NOT NULL PRIMARY KEY, changed {} NOT NULL)".format(
+            "timestamp" if database.dialect == "postgresql" else "datetime"
+        )
+    )
+    for table in ("orders", "others"):
+        database.execute(f"INSERT INTO {table} (id, changed) VALUES (1, '2026-01-01 00:00:00')")
+    zone = "America/New_York" if database.dialect == "sqlite" else "UTC"
+    more = {"timestamp_column_name": "changed", "db_timezone": zone}
+    with server_in_phoenix(database):
+        runs = copies(database, "timestamp", columnar, table_whitelist="orders", **more)
+        for _ in range(2):
+            assert runs.run().notes == []
+        # Another table, of which nothing is known, gets the note even if it is not the first one.
+        notes = copies(database, "timestamp", columnar, table_whitelist="orders,others", **more).run().notes
+    (note,) = notes
+    assert "If the tracked timestamps are written by the database's clock" in note
+
+
+@contextlib.contextmanager
+def server_in_phoenix(database: Database) -> Iterator[None]:
+    """Sessions that begin have the zone; nothing to set for SQLite, whose clock is in UTC."""
+    if database.dialect == "postgresql":
+        ((name,),) = database.rows("SELECT current_database()")
+        database.execute(f"ALTER DATABASE \"{name}\" SET timezone = 'America/Phoenix'")
+    with pytest.MonkeyPatch.context() as patched:
+        if database.dialect == "mysql":
+            own = MySqlDialect.connect_arguments
+
+            def in_phoenix(self: MySqlDialect, address: Any) -> dict[str, Any]:
+                return {**own(self, address), "init_command": "SET time_zone = '-07:00'"}
+
+            patched.setattr(MySqlDialect, "connect_arguments", in_phoenix)
+        yield
 
 
 @pytest.mark.parametrize(
