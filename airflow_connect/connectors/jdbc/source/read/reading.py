@@ -222,7 +222,7 @@ class Reading:
             tracked = tracked_columns(self.config, columns, source.name)
         for column in tracked.columns:
             self.database.quoting.check_is_found("column", column.name, (column.name,))
-        compare_tracked(self, tracked)
+        compare_tracked(self, tracked, source.table)
         criteria = Criteria(source, tracked, self.name, self.database.quoting, self.times)
         if self.name == "sqlite" and tracked.timestamps and not are_utc(self.times):
             self._refuse_instants(criteria, source)

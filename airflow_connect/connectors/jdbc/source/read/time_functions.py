@@ -42,13 +42,18 @@ _NOW_OF_SQLITE = "'now'"
 _CHOICES = re.compile(
     r"\b(?:(coalesce|ifnull|nvl2?|greatest|least|if)\s*\(|(case|union|intersect|except)\b)", re.IGNORECASE
 )
+_SELECT = re.compile(r"\b(?:select|table|values|with)\b", re.IGNORECASE)
+_RENAMED = re.compile(r"\bas\s+\w+\s*\(", re.IGNORECASE)
+_CASES, _BRACKETS = re.compile(r"\b(?:case|end)\b", re.IGNORECASE), re.compile(r"[()]")
+_TIME = re.compile(rf"\b(?:now|\w*timestamp\w*|\w*date\w*|from_unixtime|{_KEYWORDS})\b", re.IGNORECASE)
+"""Words for times that are no columns. A column has such a name often enough, too."""
 _KINDS = {
     "postgresql": ("timestamp with time zone", ("timestamp without time zone", "date")),
     "mysql": ("timestamp", ("datetime", "date")),
 }
 """The type of points in time, and those without a zone, which a choice between both converts to it, or it to them."""
 _WITH_TIMES = """
-SELECT table_name, data_type FROM information_schema.columns WHERE data_type IN ({kinds}){schema} GROUP BY 1, 2
+SELECT table_name, data_type, column_name FROM information_schema.columns WHERE data_type IN ({kinds}){schema}
 """
 _CONDITION = re.compile(r"\b(?:where|on|having)\b", re.IGNORECASE)
 _SHOWN = 3
@@ -90,8 +95,10 @@ def note_time_functions(reading: Reading, opaque: Collection[TableId | None]) ->
                 " of other programs, nor of db.timezone. Name the zone in the statement, with"
                 f" {'AT TIME ZONE' if reading.name == 'postgresql' else 'CONVERT_TZ'}."
             )
-        chosen = sorted(set(choices(statement, reading.name))) if has_zone else []
-        if chosen and (mixed := _mixed_tables(reading, statement)):
+        mixed, columns = (
+            _mixed_tables(reading, statement) if has_zone and any(choices(statement, reading.name)) else ([], [])
+        )
+        if mixed and (chosen := sorted(set(choices(statement, reading.name, columns)))):
             reading.note(
                 f"{what} has {list_of(chosen, _SHOWN)}, and reads columns that hold points in time and others without a"
                 f" zone ({list_of(mixed, _SHOWN)}). Where both meet, the database takes the latter for times of the"
@@ -113,25 +120,53 @@ def definition(reading: Reading, view: TableId) -> str:
     return str(reading.connection.exec_driver_sql(_VIEWS[reading.name], chosen).scalar() or "")
 
 
-def _mixed_tables(reading: Reading, statement: str) -> list[str]:
-    """The tables with columns that hold points in time and those without a zone; [] if there are not both kinds."""
+def _mixed_tables(reading: Reading, statement: str) -> tuple[list[str], list[str]]:
+    """The tables with columns that hold points in time and those without a zone, if there are both, and the columns."""
     zoned, plain = _KINDS[reading.name]
     kinds = ", ".join(f"'{kind}'" for kind in (zoned, *plain))
     schema = " AND table_schema = DATABASE()" if reading.name == "mysql" else ""
     listed = reading.connection.exec_driver_sql(_WITH_TIMES.format(kinds=kinds, schema=schema))
     words = {word.lower() for word in re.findall(r"[^\W]+", statement)}
-    found = [(str(name), kind) for name, kind in listed if words.issuperset(re.findall(r"[^\W]+", str(name).lower()))]
-    is_mixed = {kind == zoned for _, kind in found} == {True, False}
-    return sorted({name for name, _ in found}) if is_mixed else []
+    found = [row for row in listed if words.issuperset(re.findall(r"[^\W]+", str(row[0]).lower()))]
+    if {kind == zoned for _, kind, _ in found} != {True, False}:
+        return [], []
+    return sorted({str(name) for name, _, _ in found}), sorted({str(column).lower() for _, _, column in found})
 
 
-def choices(statement: str, database: str = "") -> Iterator[str]:
-    """What makes one value of several, of which one may have a zone and another none; nothing if it names a zone."""
+def choices(statement: str, database: str = "", columns: Collection[str] | None = None) -> Iterator[str]:
+    """What makes one value of several, of which one may have a zone and another none; nothing if it names a zone.
+
+    Args:
+        statement: of a query or a view.
+        database: SQLAlchemy's name of it.
+        columns: names of those with a time, in small letters; a choice in which none of them is, is one of other
+            values. None: not known.
+    """
     words = without_texts(statement, database=database)
     if _NAMES_A_ZONE.search(words):
         return
+    # Another SELECT, or the names of an alias, may give columns other names; a quoted one looks like a text.
+    is_plain = len(_SELECT.findall(words)) == 1 and not _RENAMED.search(words)
+    is_quoted = any(f"{mark}{name}{mark}" in statement.lower() for name in columns or () for mark in '"`')
     for found in _CHOICES.finditer(words):
-        yield next(name.upper() for name in found.groups() if name)
+        name = next(name.upper() for name in found.groups() if name)
+        part = _part(words, found.end(), "CASE" if name == "CASE" else "")
+        if columns is None or not is_plain or is_quoted or _TIME.search(part) or _has_any(part, columns):
+            yield name
+
+
+def _part(words: str, begin: int, opened: str) -> str:
+    """What a choice has: up to its END, or to its closing bracket."""
+    depth, marks = 1, _CASES if opened else _BRACKETS
+    for mark in marks.finditer(words, begin):
+        depth += 1 if mark[0].lower() in ("case", "(") else -1
+        if not depth:
+            return words[begin : mark.start()]
+    return words[begin:]
+
+
+def _has_any(part: str, columns: Collection[str]) -> bool:
+    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", part, re.IGNORECASE) for name in columns)
 
 
 def local_functions(statement: str, database: str = "") -> Iterator[str]:

@@ -40,21 +40,36 @@ WHERE table_schema = %(schema)s AND table_name = %(table)s AND data_type = 'date
 }
 """Names, types and defaults of columns with a time without a zone, and in SQLite of all columns."""
 _LOCAL_OF_SQLITE = re.compile(r"'localtime'", re.IGNORECASE)
+_OFFSET_OF_SQLITE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)'")
+"""The end of a format whose texts have a zone, or of a number of hours that is added."""
+_UTC_OF_MYSQL = re.compile(r"\butc_timestamp\b", re.IGNORECASE)
+_ZONE_OF_POSTGRESQL = re.compile(r"(?:\bat time zone |\btimezone\()'([^']+)'::text", re.IGNORECASE)
+_AHEAD_OF_POSTGRESQL = """
+SELECT extract(epoch FROM (to_timestamp(%(at)s) AT TIME ZONE %(zone)s) - (to_timestamp(%(at)s) AT TIME ZONE 'UTC'))::int
+"""
+"""PostgreSQL knows more names of zones than others, and takes UTC+2 for a zone that is behind UTC."""
+SESSION, MACHINE, _UTC = "", "localtime", "UTC"
+"""Zones of defaults: that of sessions, and in SQLite that of the machine."""
 
 
-def compare_tracked(reading: Reading, tracked: Tracked) -> None:
+def compare_tracked(reading: Reading, tracked: Tracked, table: TableId | None) -> None:
     """Say once if local times that the database's own clock writes to tracked columns are not those of `db.timezone`.
+
+    A table whose tracked columns have defaults that name the zone of `db.timezone` is no reason: its times are right.
 
     Args:
         reading: connected; gets the note.
         tracked: columns of a table or query.
+        table: None for the query.
     """
     is_date = any(c.kind is Kind.DATE and reading.name != "sqlite" for c in tracked.timestamps)
     is_local = is_date or any(c.kind is Kind.TIMESTAMP or reading.name == "sqlite" for c in tracked.timestamps)
     if reading.zones_compared or not is_local:
         return
-    reading.zones_compared = True
     differs, then = _difference(reading)
+    if differs and _name_the_zone(reading, tracked, table):
+        return
+    reading.zones_compared = True
     if not differs:
         return
     clock, current = ("CURRENT_DATE", "day") if is_date else ("CURRENT_TIMESTAMP", "second")
@@ -66,58 +81,108 @@ def compare_tracked(reading: Reading, tracked: Tracked) -> None:
 
 
 def name_filled(reading: Reading, table: TableId | None) -> None:
-    """Name columns of a table that are not tracked, and that the clock fills, if its zone is not `db.timezone`.
+    """Name columns of a table whose defaults are the time of a clock in another zone than `db.timezone`.
+
+    That zone is the one of sessions, or one that the default names. `compare_tracked` compares tracked columns with the
+    zone of sessions, so they are named here only if their defaults name another one.
 
     Args:
-        reading: connected, outside a transaction; gets the note.
+        reading: connected, outside a transaction; gets the notes.
         table: None for the query, which has no defaults.
     """
-    differs, then = _difference(reading) if table is not None else ("", "")
-    if table is None or not differs:
+    if table is None:
         return
-    tracked = reading.config.timestamp_columns(table.full_name) if reading.config.uses_timestamps else ()
-    known = {name.lower() for name in tracked}
+    known = reading.config.timestamp_columns(table.full_name) if reading.config.uses_timestamps else ()
+    tracked = {name.lower() for name in known}
+    filled: dict[str, list[str]] = {}
+    for name, declared, zone in _clocks(reading, table):
+        is_tracked = name.lower() in tracked
+        is_time = is_tracked or reading.name != "sqlite" or sqlite_column(name, declared).kind is Kind.TIMESTAMP
+        if zone is not None and is_time and not (is_tracked and zone == SESSION):
+            filled.setdefault(zone, []).append(name)
+    for zone, found in filled.items():
+        differs, then = _difference(reading, zone)
+        if differs:
+            missed = ", and rows may be missed that are found by them" if tracked & set(map(str.lower, found)) else ""
+            reading.note(
+                f"{differs}. Columns of {table.full_name} that the database's clock fills ({list_of(found, _SHOWN)})"
+                f" are hours off{then}{missed}: set db.timezone to the zone in which they are written, or give the"
+                " columns a type with a zone."
+            )
+    reading.connection.rollback()  # A snapshot of several tasks is entered by a transaction that has not read yet.
+
+
+def _name_the_zone(reading: Reading, tracked: Tracked, table: TableId | None) -> bool:
+    """Whether the default of each tracked column names the zone of `db.timezone`, or one with the same clock."""
+    if table is None:
+        return False
+    zones = {name: zone for name, _, zone in _clocks(reading, table)}
+    found = {zones.get(column.name) for column in tracked.timestamps}
+    return all(zone and not _difference(reading, zone)[0] for zone in found)
+
+
+def _clocks(reading: Reading, table: TableId) -> Iterator[tuple[str, str, str | None]]:
+    """Columns of a table, their types, and what `clock_of` says of their defaults."""
     place = {"schema": table.schema or table.catalog, "table": table.table}
     chosen = {"table": table.table} if reading.name == "sqlite" else place
-    filled = [
-        str(name)
-        for name, declared, default in reading.connection.exec_driver_sql(_DEFAULTS[reading.name], chosen).all()
-        if str(name).lower() not in known
-        and (reading.name != "sqlite" or sqlite_column(name, declared).kind is Kind.TIMESTAMP)
-        and _is_local_clock(str(default), reading.name)
-    ]
-    reading.connection.rollback()  # A snapshot of several tasks is entered by a transaction that has not read yet.
-    if filled:
-        reading.note(
-            f"{differs}. Columns of {table.full_name} that the database's clock fills ({list_of(filled, _SHOWN)}) are"
-            f" hours off{then}: set db.timezone to the zone in which they are written, or give the columns a type with"
-            " a zone."
-        )
+    for name, declared, default in reading.connection.exec_driver_sql(_DEFAULTS[reading.name], chosen).all():
+        yield str(name), str(declared), clock_of(str(default), reading.name)
 
 
-def _is_local_clock(default: str, database: str) -> bool:
-    """Whether the default of a column is the time of the clock in the zone of the session."""
-    if names_a_zone(default, database) or _LOCAL_OF_SQLITE.search(default):
-        return False
-    return any(True for _ in times_of_the_clock(default, database))
+def clock_of(default: str, database: str) -> str | None:
+    """In which zone a default is the present time.
+
+    Args:
+        default: of a column, as the database shows it.
+        database: SQLAlchemy's name of it.
+
+    Returns:
+        `SESSION`, `MACHINE`, or the zone that the default names; None: it is no present time, or it is not known in
+        which zone, or the value says it itself.
+    """
+    is_clock = any(True for _ in times_of_the_clock(default, database))
+    if names_a_zone(default, database):
+        zones = _ZONE_OF_POSTGRESQL.findall(default) if is_clock and "local" not in default.lower() else []
+        if len(zones) != 1:
+            return None
+        return _UTC if zones[0].upper() == _UTC else str(zones[0])
+    if database == "mysql" and not is_clock:
+        return _UTC if _UTC_OF_MYSQL.search(default) else None
+    if not is_clock or (database == "sqlite" and _OFFSET_OF_SQLITE.search(default)):
+        return None
+    return MACHINE if database == "sqlite" and _LOCAL_OF_SQLITE.search(default) else SESSION
 
 
-def _difference(reading: Reading) -> tuple[str, str]:
-    """How the zone of the database's sessions differs from `db.timezone`, as a sentence, and when; "": it does not."""
-    for day, ahead_s, expected_s in _offsets(reading):
+def _difference(reading: Reading, zone: str = SESSION) -> tuple[str, str]:
+    """How a zone differs from `db.timezone`, as a sentence, and when; "": it does not."""
+    default = "defaults with 'localtime'" if zone == MACHINE else f"defaults that name the zone {zone}"
+    what = "sessions of the database" if zone == SESSION else default
+    for day, ahead_s, expected_s in _offsets(reading, zone):
         if ahead_s != expected_s:
-            begin = f"On {day.isoformat()}, sessions" if day else "Sessions"
-            sentence = f"{begin} of the database are {_hours(ahead_s)}, but db.timezone is {_hours(expected_s)}"
+            begin = f"On {day.isoformat()}, {what}" if day else what[0].upper() + what[1:]
+            sentence = f"{begin} are {_hours(ahead_s)}, but db.timezone is {_hours(expected_s)}"
             return sentence, " in that part of the year" if day else ""
     return "", ""
 
 
-def _offsets(reading: Reading) -> Iterator[tuple[date | None, int, int]]:
-    """A day, or None for now, and how many seconds sessions, and clocks of `db.timezone`, are ahead of UTC then."""
-    for moment, ahead_s in reading.database.dialect.seconds_ahead(reading.connection).items():
+def _offsets(reading: Reading, zone: str) -> Iterator[tuple[date | None, int, int]]:
+    """A day, or None for now, and how many seconds a zone, and clocks of `db.timezone`, are ahead of UTC then."""
+    for moment, of_sessions_s in reading.database.dialect.seconds_ahead(reading.connection).items():
         instant_us = reading.clock_us if moment is None else reading.times.instant_us(moment)
         utc = reading.times.aware(instant_us).replace(tzinfo=None)
+        ahead_s = of_sessions_s if zone == SESSION else _ahead_s(reading, zone, instant_us)
         yield moment and moment.date(), ahead_s, micros_of(reading.times.local(instant_us) - utc) // SECOND_US
+
+
+def _ahead_s(reading: Reading, zone: str, instant_us: int) -> int:
+    """How many seconds a zone, which is not that of sessions, is ahead of UTC."""
+    if zone == _UTC:
+        return 0
+    if zone == MACHINE:
+        offset = reading.times.aware(instant_us).astimezone().utcoffset()
+        return micros_of(offset) // SECOND_US if offset is not None else 0
+    parameters = {"at": instant_us // SECOND_US, "zone": zone}
+    return int(reading.connection.exec_driver_sql(_AHEAD_OF_POSTGRESQL, parameters).scalar_one())
 
 
 def _hours(ahead_s: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_connect.connectors.jdbc.source.read.time_functions import local_functions, times_in_conditions
+from airflow_connect.connectors.jdbc.source.read.time_functions import choices, local_functions, times_in_conditions
 from tests.support.copies.jdbc_source import Copies
 
 pytestmark = pytest.mark.integration
@@ -161,3 +161,41 @@ def test_condition_that_depends_on_the_time_of_the_run_is_named(request, kind, w
 )
 def test_times_in_conditions_are_found(statement, found):
     assert list(times_in_conditions(statement)) == found
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("SELECT id, COALESCE(name, '') AS name, changed FROM a", []),
+        ("SELECT id, CASE WHEN name = 'x' THEN 1 ELSE 0 END AS f, changed FROM a", []),
+        ("SELECT id, GREATEST(COALESCE(a.n, 0), b.n) AS n, a.changed FROM a JOIN b ON a.id = b.id", []),
+        ("SELECT id, IF(n > 1, 'many', 'one') AS n, made, changed FROM a", []),
+        ("SELECT id, COALESCE(Changed, made) AS at FROM a", ["COALESCE"]),
+        ("SELECT id, COALESCE(a.changed, b.made) AS at FROM a, b", ["COALESCE"]),
+        ("SELECT id, COALESCE(lower(name), (n)::text), COALESCE((n), (changed)) AS at FROM a", ["COALESCE"]),
+        ('SELECT id, COALESCE("changed", "made") AS at FROM a', ["COALESCE"]),
+        ("SELECT id, CASE WHEN n = 1 THEN CASE n WHEN 2 THEN 3 END ELSE made END AS at FROM a", ["CASE"]),
+        ("SELECT id, COALESCE(now(), x) AS at FROM a", ["COALESCE"]),
+        ("SELECT id, COALESCE(to_timestamp(n), x) AS at FROM a", ["COALESCE"]),
+        ("SELECT id, COALESCE(n, 0), changed FROM a UNION SELECT id, n, made FROM a", ["COALESCE", "UNION"]),
+        ("SELECT COALESCE(x, y) FROM (SELECT changed AS x, made AS y FROM a) AS t", ["COALESCE"]),
+        ("SELECT COALESCE(x, y) FROM a AS t (id, x, y)", ["COALESCE"]),
+    ],
+)
+def test_choices_between_other_values_than_times_are_not_named(statement, found):
+    """Each run that copied rows said that the values of COALESCE(name, '') may be hours off."""
+    assert list(choices(statement, "mysql" if "IF(" in statement else "postgresql", ["changed", "made"])) == found
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_choice_of_texts_is_not_named(request, kind):
+    database = request.getfixturevalue(f"{kind}_database")
+    stamp = "timestamptz" if kind == "postgresql" else "timestamp"
+    database.execute(
+        f"CREATE TABLE a (id int PRIMARY KEY, name varchar(9), born date, changed {stamp} NOT NULL)",
+        "INSERT INTO a VALUES (1, NULL, '2000-01-01', '2026-01-01 00:00:00')",
+    )
+    query = "SELECT id, COALESCE(name, '') AS name, born, changed FROM a"
+    copied = {"connection.url": database.jdbc_url, "query": query, "mode": "timestamp", **BERLIN}
+    run = Copies({**copied, "timestamp.column.name": "changed"}).run()
+    assert (run.ids(), run.notes) == ([1], [])

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from airflow_connect.connectors.jdbc.source.read.zones import clock_of
+from airflow_connect.databases.dialects.mysql import MySqlDialect
 from airflow_connect.databases.dialects.postgresql import PostgreSqlDialect
 from tests.integration.connectors.jdbc.source.test_no_row_left_out import copies
 from tests.support.servers.databases import Database
@@ -42,8 +47,114 @@ def test_columns_that_the_clock_of_another_zone_fills_are_named(database: Databa
     notes = [n for n in run.notes if "clock" in n]
     if database.dialect == "sqlite" and mode == "timestamp":
         assert "If the tracked timestamps are written by the database's clock" in notes.pop(0)
-    (note,) = notes
+    (note,) = [n for n in notes if n.startswith("Sessions")]
     assert "(made)" in note and "in UTC, but db.timezone is 9 hours ahead of UTC" in note, note
+
+
+NAMED = {
+    "postgresql": (
+        "changed timestamp NOT NULL DEFAULT (now() AT TIME ZONE 'utc'), made timestamp DEFAULT timezone('UTC', now())"
+    ),
+    "mysql": "changed datetime NOT NULL DEFAULT (utc_timestamp()), made datetime(6) DEFAULT (utc_timestamp(6))",
+    "sqlite": "changed datetime NOT NULL DEFAULT (datetime('now', 'localtime')),"
+    " made datetime DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now', 'localtime'))",
+}
+
+
+@pytest.fixture
+def machine_in_new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "America/New_York")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@BOTH_PATHS
+@pytest.mark.usefixtures("machine_in_new_york")
+def test_columns_whose_defaults_name_another_zone_are_named(database: Database, columnar: bool) -> None:
+    """Values were hours off, and rows of the current second were missed, without a word."""
+    database.execute(f"CREATE TABLE orders (id int NOT NULL PRIMARY KEY, {NAMED[database.dialect]})")
+    database.execute("INSERT INTO orders VALUES (1, '2026-01-01 00:00:00', '2026-01-01 00:00:00')")
+    zones = {"sqlite": ("America/New_York", "UTC")}.get(database.dialect, ("UTC", "America/New_York"))
+    for mode, more, names in (
+        ("bulk", {}, "(changed, made)"),
+        ("timestamp", {"timestamp_column_name": "changed"}, "(changed, made) are hours off, and rows may be missed"),
+    ):
+        same, other = (
+            [n for n in copies(database, mode, columnar, db_timezone=zone, **more).run().notes if n.startswith("Def")]
+            for zone in zones
+        )
+        (note,) = other
+        assert same == [] and names in note and "behind UTC" in note, note
+
+
+@BOTH_PATHS
+@pytest.mark.usefixtures("machine_in_new_york")
+def test_tracked_column_whose_default_names_the_zone_is_right(database: Database, columnar: bool) -> None:
+    """Each run said that rows may be late or missed, if the server has another zone."""
+    database.execute(f"CREATE TABLE orders (id int NOT NULL PRIMARY KEY, {NAMED[database.dialect]})")
+    database.execute(
+        "CREATE TABLE others (id int NOT NULL PRIMARY KEY, changed {} NOT NULL)".format(
+            "timestamp" if database.dialect == "postgresql" else "datetime"
+        )
+    )
+    for table in ("orders", "others"):
+        database.execute(f"INSERT INTO {table} (id, changed) VALUES (1, '2026-01-01 00:00:00')")
+    zone = "America/New_York" if database.dialect == "sqlite" else "UTC"
+    more = {"timestamp_column_name": "changed", "db_timezone": zone}
+    with server_in_phoenix(database):
+        runs = copies(database, "timestamp", columnar, table_whitelist="orders", **more)
+        for _ in range(2):
+            assert runs.run().notes == []
+        # Another table, of which nothing is known, gets the note even if it is not the first one.
+        notes = copies(database, "timestamp", columnar, table_whitelist="orders,others", **more).run().notes
+    (note,) = notes
+    assert "If the tracked timestamps are written by the database's clock" in note
+
+
+@contextlib.contextmanager
+def server_in_phoenix(database: Database) -> Iterator[None]:
+    """Sessions that begin have the zone; nothing to set for SQLite, whose clock is in UTC."""
+    if database.dialect == "postgresql":
+        ((name,),) = database.rows("SELECT current_database()")
+        database.execute(f"ALTER DATABASE \"{name}\" SET timezone = 'America/Phoenix'")
+    with pytest.MonkeyPatch.context() as patched:
+        if database.dialect == "mysql":
+            own = MySqlDialect.connect_arguments
+
+            def in_phoenix(self: MySqlDialect, address: Any) -> dict[str, Any]:
+                return {**own(self, address), "init_command": "SET time_zone = '-07:00'"}
+
+            patched.setattr(MySqlDialect, "connect_arguments", in_phoenix)
+        yield
+
+
+@pytest.mark.parametrize(
+    ("default", "database", "zone"),
+    [
+        ("(now() AT TIME ZONE 'Europe/Berlin'::text)", "postgresql", "Europe/Berlin"),
+        ("timezone('utc'::text, now())", "postgresql", "UTC"),
+        ("((now() AT TIME ZONE 'utc'::text) + '01:00:00'::interval)", "postgresql", "UTC"),
+        ("(now() AT TIME ZONE '02:00:00'::interval)", "postgresql", None),
+        ("((now() AT TIME ZONE 'utc'::text) AT TIME ZONE 'CET'::text)", "postgresql", None),
+        ("(LOCALTIMESTAMP AT TIME ZONE 'utc'::text)", "postgresql", None),
+        ("('2026-01-01 00:00:00+00'::timestamp with time zone AT TIME ZONE 'utc'::text)", "postgresql", None),
+        ("(now())::timestamp without time zone", "postgresql", ""),
+        ("utc_timestamp()", "mysql", "UTC"),
+        ("utc_timestamp() on update current_timestamp()", "mysql", ""),
+        ("convert_tz(now(),'SYSTEM','UTC')", "mysql", None),
+        ("'2026-01-01 00:00:00'", "mysql", None),
+        ("datetime('now', 'localtime')", "sqlite", "localtime"),
+        ("datetime(CURRENT_TIMESTAMP, 'localtime')", "sqlite", "localtime"),
+        ("strftime('%Y-%m-%dT%H:%M:%fZ', 'now')", "sqlite", None),
+        ("strftime('%Y-%m-%d %H:%M:%S+00:00', 'now')", "sqlite", None),
+        ("datetime('now', '+02:00')", "sqlite", None),
+        ("'2026-01-01 00:00:00'", "sqlite", None),
+    ],
+)
+def test_zone_of_a_default(default: str, database: str, zone: str | None) -> None:
+    assert clock_of(default, database) == zone
 
 
 def test_column_of_a_domain_is_named(postgresql_database: Database) -> None:
