@@ -136,7 +136,7 @@ def test_default_is_a_literal_that_cannot_end_early():
     assert made.default(text, "it's") == "'it''s'"
     assert made.default(field("b", s.BOOLEAN), True) == "TRUE"
     for hostile in ("back\\slash", "nul\0", b"bytes", float("nan")):
-        with pytest.raises(SchemaError, match="default cannot be written"):
+        with pytest.raises(SchemaError, match="cannot be written into a statement"):
             made.default(text, hostile)
 
 
