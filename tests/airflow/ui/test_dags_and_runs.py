@@ -114,7 +114,7 @@ def test_registered_connector_is_asked_to_run_now(browser_of: BrowserOf, showcas
     )
     limits = {"run.max.records": "7", "run.until.timestamp": "2026-11-20T08:00"}
     asked = browser.post(f"{LIST}/run-now", params={"name": HEALTHY}, data=limits)
-    assert "The worker was asked for this run." in text_of(asked.text)
+    complete(browser, f"{LIST}/run", "The worker was asked for this run.", **dict(asked.url.params))
     assert last_entry()[0] == "connect.run_connector"
     request = showcase.restarts()[-1]
     assert (request.connector, request.run_id) == (HEALTHY, asked.url.params["run"])

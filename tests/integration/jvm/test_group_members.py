@@ -113,7 +113,9 @@ def test_records_that_the_group_has_as_written_are_only_converted(
 
 
 def test_task_whose_wait_times_out_names_the_missing_partitions(start_member: StartMember, topic: str) -> None:
-    with pytest.raises(JavaGroupError, match=f"No task has joined the consumer group connect-{topic} for {topic}-1"):
+    # On a busy machine the only task may not have joined by then, either.
+    missing = f"No task has joined the consumer group connect-{topic} for ({topic}-0, )?{topic}-1 "
+    with pytest.raises(JavaGroupError, match=missing):
         start_member([0], everyone=[0, 1], timeout_ms=1_500)
 
 

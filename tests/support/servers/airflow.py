@@ -53,7 +53,7 @@ class AirflowServer:
         self._dags.mkdir()
         api, worker_log, trigger_log = free_ports(3)
         self.url = f"http://127.0.0.1:{api}"
-        self._client = httpx.Client(base_url=self.url, timeout=30)
+        self._client = httpx.Client(base_url=self.url, timeout=PATIENCE_S)
         self._env = _environment(self.home, self.url, worker_log, trigger_log)
         self._processes = [self._start("standalone", self._is_healthy)]
         self.pid = self._processes[0].pid
