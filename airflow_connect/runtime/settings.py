@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.sink_roles import RoleContext
+from airflow_connect.config.resolved.worker import without_keys_of_driver
 
 if TYPE_CHECKING:
     from airflow_connect.api.sink_roles import ErrorHandling
@@ -104,3 +105,8 @@ class TaskSettings:
             task_config=own,
             errors=errors,
         )
+
+    def for_tasks(self) -> TaskSettings:
+        """Without what only the driver uses of the worker: see `without_keys_of_driver`."""
+        resolved = self.resolved and replace(self.resolved, worker=self.resolved.worker.for_tasks())
+        return replace(self, worker=without_keys_of_driver(self.worker), resolved=resolved)

@@ -26,6 +26,7 @@ from airflow_connect.config.resolved.sink import ConverterConfig, converter_of
 SIMPLE_HEADER_CONVERTER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
 CLIENT_PREFIXES = ("consumer.", "producer.", "admin.")
+_OF_DRIVER = ("spark.", "config.providers")
 _NOT_KEPT = "Runs do not store it: the history of runs is in the runs topic."
 _NO_SERVICE = "A run is not a service: it does not listen, join a worker group or change its configuration."
 _OF_WORKER = "Only `airflow-connect worker` uses it; a run by itself is not a service."
@@ -246,6 +247,10 @@ class WorkerConfig(TypedConfig):
         text = {name: value for name, value in coerce_config(raw).items() if value is not None}
         return cls(text, cls.config_def().parse(raw))
 
+    def for_tasks(self) -> WorkerConfig:
+        """Without what only the driver uses: see `without_keys_of_driver`."""
+        return WorkerConfig(without_keys_of_driver(self.raw), without_keys_of_driver(self.parsed))
+
     @classmethod
     def define(cls, definition: ConfigDef) -> None:
         """Its own keys, those about sources, and converters; then keys that only a live worker uses."""
@@ -266,6 +271,15 @@ class WorkerConfig(TypedConfig):
                 *(ConfigKey(n, Type.STRING, None, "", None, low, "Kafka Connect", ignored=reason) for n in names)
             )
         definition.define_family(*_families())
+
+
+def without_keys_of_driver(worker: Mapping[str, Any]) -> dict[str, Any]:
+    """A worker's configuration without `spark.*` and `config.providers*`.
+
+    They may hold the token of a Spark Connect server, or of a store of secrets. Tasks have no use for them, so they do
+    not get them.
+    """
+    return {name: value for name, value in worker.items() if not name.startswith(_OF_DRIVER)}
 
 
 def _misspelt(definition: ConfigDef, raw: Mapping[str, str]) -> tuple[UnknownKey, ...]:

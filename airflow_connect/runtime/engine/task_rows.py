@@ -50,8 +50,9 @@ def task_function(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A function for `mapInArrow`: positions in `tasks` in, one packed result per task out.
 
-    The settings travel inside the pickled function, over Spark's own connections, and are written nowhere. They are
-    pickled for themselves, so that an executor with another version of this package can say so before it reads them.
+    The settings travel inside the pickled function, over Spark's own connections, and are written nowhere. What only
+    the driver uses, such as the token of `spark.remote`, does not travel. They are pickled for themselves, so that an
+    executor with another version of this package can say so before it reads them.
 
     Args:
         settings: of the run.
@@ -62,7 +63,7 @@ def task_function(
 
     # Every Spark task gets all plans. Packed, those of 10,000 partitions take 100 KB.
     plans = _pack([task.to_json() for task in tasks])
-    version, work = __version__, cloudpickle.dumps((settings, plans, machine))  # type: ignore[no-untyped-call]
+    version, work = __version__, cloudpickle.dumps((settings.for_tasks(), plans, machine))  # type: ignore[no-untyped-call]
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # A name of this module outside of `try` would be looked up while Spark unpickles the function.

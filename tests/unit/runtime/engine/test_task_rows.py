@@ -9,11 +9,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark import cloudpickle
 
 from airflow_connect import errors
 from airflow_connect.api.offsets import OffsetRange
 from airflow_connect.api.staging import StagedFile
 from airflow_connect.config.resolved.loading import load_connector_config
+from airflow_connect.config.resolved.source import load_source_config
 from airflow_connect.documents.run import PartitionReport, TaskPlan, TaskReport
 from airflow_connect.errors import (
     AccessError,
@@ -73,6 +75,36 @@ def test_each_number_runs_the_plan_at_its_position_and_gives_one_row(monkeypatch
     assert [plan for _, plan in seen] == [tasks[2], tasks[0], tasks[1]]
     assert all(settings == SETTINGS for settings, _ in seen)
     assert reports_of(rows) == [report_for(tasks[n], 0) for n in (2, 0, 1)]
+
+
+@pytest.mark.parametrize("load", [load_connector_config, load_source_config])
+def test_tasks_do_not_get_what_only_the_driver_uses_of_the_worker(monkeypatch, load):
+    worker = {
+        "bootstrap.servers": "h:1",
+        "consumer.sasl.password": "secret-of-the-tasks",
+        "key.converter": "StringConverter",
+        "spark.remote": "sc://localhost:1/;token=secret-of-the-driver",
+        "config.providers": "vault",
+        "config.providers.vault.param.token": "secret-of-the-driver",
+    }
+    kind = "FileStreamSink" if load is load_connector_config else "FileStreamSource"
+    connector = {"name": "c", "connector.class": kind, "value.converter": "StringConverter", "file": "/f"}
+    connector |= {"topics": "t"} if kind == "FileStreamSink" else {"topic": "t"}
+    settings = replace(SETTINGS, worker=worker, resolved=load(connector, worker))
+    seen = []
+    monkeypatch.setattr(executor, "run_task", lambda got, plan, attempt: seen.append(got) or report_for(plan, attempt))
+
+    function = task_function(settings, plans(1))
+    list(function(iter([pa.record_batch({"id": pa.array([0], pa.int64())})])))
+
+    assert b"secret-of-the-driver" in cloudpickle.dumps(settings)
+    assert b"secret-of-the-driver" not in cloudpickle.dumps(function)
+    (got,) = seen
+    left_out = {"spark.remote", "config.providers", "config.providers.vault.param.token"}
+    assert got.worker == {key: value for key, value in worker.items() if key not in left_out}
+    assert got.worker == got.resolved.worker.raw
+    assert got.resolved.worker.parsed.items() <= settings.resolved.worker.parsed.items()
+    assert got.resolved.connector.raw == settings.resolved.connector.raw
 
 
 def test_lasting_error_is_a_row_so_that_spark_does_not_repeat_the_task(monkeypatch):
