@@ -20,6 +20,7 @@ from airflow_connect.converters.json.documents import schemaless_lines
 from airflow_connect.converters.json.writer import WriterOptions, value_writer
 from airflow_connect.counting import plural
 from airflow_connect.errors import DataError, SchemaError
+from airflow_connect.java.numbers import parse_integer
 
 if TYPE_CHECKING:
     from airflow_connect.api.record import SinkRecord
@@ -215,10 +216,10 @@ def _version_in(record: SinkRecord, header: str) -> int:
             suggestion=f"Correct the producer, or remove {Keys.version_header}.",
         )
     try:
-        return int(str(found[-1]))
+        return parse_integer(str(found[-1]), 64)
     except ValueError:
         raise DataError(
-            f"The header {header} at {record.where} holds no whole number.",
+            f"The header {header} at {record.where} is not a whole number of 64 bits.",
             code="search.version_header",
             suggestion=f"Correct the producer, or remove {Keys.version_header}.",
         ) from None

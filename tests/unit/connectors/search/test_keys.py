@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_connect.api.record import Header, SinkRecord
 from airflow_connect.connectors.search.config import SearchSinkConfig
 from airflow_connect.connectors.search.connector import ElasticsearchSinkConnector
+from airflow_connect.connectors.search.documents import DocumentMaker
 from airflow_connect.connectors.search.targets import index_name, stream_name
-from airflow_connect.errors import ConfigError
+from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.proxies import Proxy
 
 BASE = {"name": "s", "connector.class": "ElasticsearchSink", "topics": "t", "connection.url": "http://h:9200"}
@@ -92,3 +94,26 @@ def test_header_of_versions_that_has_no_effect_is_named(config, has_effect):
     notes = ElasticsearchSinkConnector.notes_on_config({**BASE, **config, "external.version.header": "v"})
     assert [note[:39] for note in notes] == ([] if has_effect else ["external.version.header has no effect: "])
     assert ElasticsearchSinkConnector.notes_on_config({**BASE, **config}) == ()
+
+
+def action_with_version(*versions):
+    config = SearchSinkConfig.from_config({**BASE, "external.version.header": "v"})
+    headers = tuple(Header("v", None, version) for version in versions)
+    record = SinkRecord(topic="t", partition=0, offset=7, timestamp=None, key="k", value={"a": 1}, headers=headers)
+    return DocumentMaker(config).action(record).lines.split(b"\n")[0]
+
+
+@pytest.mark.parametrize("given", [5, "5", "+5", "0005"])
+def test_versions_in_headers_are_read_as_java_reads_a_long(given):
+    assert action_with_version(4, given) == b'{"index":{"_id":"k","version":5,"version_type":"external"}}'
+
+
+@pytest.mark.parametrize("given", ["1_000", " 5", "", "5.0", 5.5, True, None, b"5", "x", 2**63, str(2**63)])
+def test_other_versions_name_the_record(given):
+    with pytest.raises(DataError, match=r"^The header v at t-0@7 is not a whole number of 64 bits\."):
+        action_with_version(given)
+
+
+def test_record_without_the_header_of_its_version_is_named():
+    with pytest.raises(DataError, match=r"^The record at t-0@7 has no header v, which external\.version\.header names"):
+        action_with_version()
