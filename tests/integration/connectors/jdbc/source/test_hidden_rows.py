@@ -281,7 +281,7 @@ def test_rows_of_a_query_that_are_far_ahead_are_counted_by_its_first_run(
     assert run.ids() == [1, 2][: 2 - count]
     (note,) = run.notes
     rows = "2 rows of query have" if count == 2 else "1 row of query has"
-    assert note.startswith(f"{rows} a timestamp in changed that is more than a day ahead")
+    assert note.startswith(f"{rows} a timestamp in changed that is more than 10 minutes ahead")
 
 
 @pytest.mark.parametrize("initial", ["-1", "1767261600000"], ids=["the present", "a time"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from airflow_connect.connectors.jdbc.source.read.zones import clock_of
 from airflow_connect.databases.dialects.mysql import MySqlDialect
 from airflow_connect.databases.dialects.postgresql import PostgreSqlDialect
+from airflow_connect.databases.dialects.sqlite import SqliteDialect
 from tests.integration.connectors.jdbc.source.test_no_row_left_out import copies
 from tests.support.servers.databases import Database
 
@@ -237,3 +239,49 @@ def test_functions_are_named_if_the_zone_of_the_database_is_utc_in_winter_only(p
     )  # fmt: skip
     (note,) = copies(database, "bulk", query="SELECT id, at::date AS day FROM orders").run().notes
     assert "functions that depend on the time zone of the session" in note
+
+
+WRITTEN_IN_TOKYO = {
+    "postgresql": "at timestamptz DEFAULT now(), changed timestamp NOT NULL GENERATED ALWAYS AS"
+    " (at AT TIME ZONE 'Asia/Tokyo') STORED",
+    "mysql": "at timestamp DEFAULT now(), changed datetime NOT NULL",
+    "sqlite": "at datetime DEFAULT CURRENT_TIMESTAMP, changed datetime NOT NULL DEFAULT (datetime('now', '+9 hours'))",
+}
+
+
+@BOTH_PATHS
+def test_rows_that_wait_for_hours_are_named_whoever_writes_their_times(database: Database, columnar: bool) -> None:
+    """Computed columns, triggers and programs with another zone than the server: no run said that rows come late."""
+    database.execute(f"CREATE TABLE orders (id int NOT NULL PRIMARY KEY, {WRITTEN_IN_TOKYO[database.dialect]})")
+    if database.dialect == "mysql":
+        database.execute(
+            "CREATE TRIGGER changes BEFORE INSERT ON orders FOR EACH ROW"
+            " SET NEW.changed = CONVERT_TZ(NEW.at, '+00:00', '+09:00')"
+        )
+    runs = copies(database, "timestamp", columnar, timestamp_column_name="changed")
+    for first in (True, False):
+        database.execute(f"INSERT INTO orders (id) VALUES ({2 - first})")
+        run = runs.run()
+        assert run.records == []
+        (note,) = [n for n in run.notes if n.startswith(f"{2 - first} row")]
+        assert "a timestamp in changed that is more than 10 minutes ahead" in note
+        assert "in another zone than db.timezone" in note
+
+
+def test_rows_that_were_written_since_the_run_began_are_not_ahead(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sqlite_database.execute(
+        "CREATE TABLE orders (id int, changed datetime NOT NULL)",
+        "INSERT INTO orders VALUES (1, datetime('now', '-1 day')), (2, datetime('now', '-30 minutes'))",
+    )
+    current = SqliteDialect.current_time
+    began = iter([dt.timedelta(hours=1)])
+
+    def an_hour_ago_first(self: SqliteDialect, connection: Any) -> dt.datetime:
+        return current(self, connection) - next(began, dt.timedelta(0))
+
+    monkeypatch.setattr(SqliteDialect, "current_time", an_hour_ago_first)
+    run = copies(sqlite_database, "timestamp", timestamp_column_name="changed").run()
+    assert run.ids() == [1]
+    assert run.notes == []
