@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from airflow_connect.connectors.jdbc.source.read.other_sessions import UNKNOWN, has_others, zones_of_others
 from airflow_connect.connectors.jdbc.source.read.time_functions import names_a_zone, times_of_the_clock
 from airflow_connect.connectors.jdbc.source.values.columns import Kind, sqlite_column
 from airflow_connect.connectors.jdbc.source.values.local_times import SECOND_US, micros_of
@@ -48,6 +49,8 @@ _AHEAD_OF_POSTGRESQL = """
 SELECT extract(epoch FROM (to_timestamp(%(at)s) AT TIME ZONE %(zone)s) - (to_timestamp(%(at)s) AT TIME ZONE 'UTC'))::int
 """
 """PostgreSQL knows more names of zones than others, and takes UTC+2 for a zone that is behind UTC."""
+_HOURS = re.compile(r"[+-]?\d+(?:\.\d+)?")
+"""A zone of a session of PostgreSQL that is a number of hours ahead of UTC. As the zone of a time it is not known."""
 SESSION, MACHINE, _UTC = "", "localtime", "UTC"
 """Zones of defaults: that of sessions, and in SQLite that of the machine."""
 
@@ -66,10 +69,10 @@ def compare_tracked(reading: Reading, tracked: Tracked, table: TableId | None) -
     is_local = is_date or any(c.kind is Kind.TIMESTAMP or reading.name == "sqlite" for c in tracked.timestamps)
     if reading.zones_compared or not is_local:
         return
-    differs, then = _difference(reading)
+    differs, then, _ = _difference_of_sessions(reading, table)
     if differs and _name_the_zone(reading, tracked, table):
         return
-    reading.zones_compared = True
+    reading.zones_compared = bool(differs) or not has_others(reading)  # Not every role writes to every table.
     if not differs:
         return
     clock, current = ("CURRENT_DATE", "day") if is_date else ("CURRENT_TIMESTAMP", "second")
@@ -101,12 +104,15 @@ def name_filled(reading: Reading, table: TableId | None) -> None:
         if zone is not None and is_time and not (is_tracked and zone == SESSION):
             filled.setdefault(zone, []).append(name)
     for zone, found in filled.items():
-        differs, then = _difference(reading, zone)
+        differs, then, is_certain = (
+            (*_difference(reading, zone), True) if zone else _difference_of_sessions(reading, table)
+        )
         if differs:
+            are = "are" if is_certain else "may be"
             missed = ", and rows may be missed that are found by them" if tracked & set(map(str.lower, found)) else ""
             reading.note(
                 f"{differs}. Columns of {table.full_name} that the database's clock fills ({list_of(found, _SHOWN)})"
-                f" are hours off{then}{missed}: set db.timezone to the zone in which they are written, or give the"
+                f" {are} hours off{then}{missed}: set db.timezone to the zone in which they are written, or give the"
                 " columns a type with a zone."
             )
     reading.connection.rollback()  # A snapshot of several tasks is entered by a transaction that has not read yet.
@@ -153,10 +159,34 @@ def clock_of(default: str, database: str) -> str | None:
     return MACHINE if database == "sqlite" and _LOCAL_OF_SQLITE.search(default) else SESSION
 
 
-def _difference(reading: Reading, zone: str = SESSION) -> tuple[str, str]:
-    """How a zone differs from `db.timezone`, as a sentence, and when; "": it does not."""
+def _difference_of_sessions(reading: Reading, table: TableId | None) -> tuple[str, str, bool]:
+    """How the zone of sessions differs from `db.timezone`, as a sentence; when; and whether it is that of all."""
+    differs, then = _difference(reading)
+    if differs:
+        return differs, then, True
+    for zone, whose in zones_of_others(reading, table):
+        if zone is UNKNOWN:
+            sentence = (
+                "The zone of sessions of this user comes from ALTER ROLE ... SET timezone, from options in"
+                f" connection.url, or from PGTZ, so that of {whose} is not known, and may not be db.timezone"
+            )
+            return sentence, "", False
+        differs, then = _difference(reading, zone, whose)
+        if differs:
+            return differs, then, False
+    return "", "", True
+
+
+def _difference(reading: Reading, zone: str = SESSION, whose: str = "") -> tuple[str, str]:
+    """How a zone differs from `db.timezone`, as a sentence, and when; "": it does not.
+
+    Args:
+        reading: connected.
+        zone: that is compared.
+        whose: what has it, for the sentence; "": defaults, or sessions.
+    """
     default = "defaults with 'localtime'" if zone == MACHINE else f"defaults that name the zone {zone}"
-    what = "sessions of the database" if zone == SESSION else default
+    what = whose or ("sessions of the database" if zone == SESSION else default)
     for day, ahead_s, expected_s in _offsets(reading, zone):
         if ahead_s != expected_s:
             begin = f"On {day.isoformat()}, {what}" if day else what[0].upper() + what[1:]
@@ -181,6 +211,8 @@ def _ahead_s(reading: Reading, zone: str, instant_us: int) -> int:
     if zone == MACHINE:
         offset = reading.times.aware(instant_us).astimezone().utcoffset()
         return micros_of(offset) // SECOND_US if offset is not None else 0
+    if _HOURS.fullmatch(zone):
+        return round(float(zone) * 3600)
     parameters = {"at": instant_us // SECOND_US, "zone": zone}
     return int(reading.connection.exec_driver_sql(_AHEAD_OF_POSTGRESQL, parameters).scalar_one())
 

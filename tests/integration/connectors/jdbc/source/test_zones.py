@@ -285,3 +285,58 @@ def test_rows_that_were_written_since_the_run_began_are_not_ahead(
     run = copies(sqlite_database, "timestamp", timestamp_column_name="changed").run()
     assert run.ids() == [1]
     assert run.notes == []
+
+
+@pytest.mark.parametrize("how", ["role", "options", "PGTZ"])
+@pytest.mark.parametrize("mode", ["bulk", "timestamp"])
+def test_zone_of_the_user_that_hides_the_one_of_the_server_is_named(
+    postgresql_database: Database, monkeypatch: pytest.MonkeyPatch, how: str, mode: str
+) -> None:
+    """Only the session of the connector was in UTC: rows came hours late, or were missed, without a word."""
+    database = postgresql_database
+    ((name, user),) = database.rows("SELECT current_database(), current_user")
+    database.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, changed timestamp NOT NULL DEFAULT now())",
+        "INSERT INTO orders VALUES (1, '2026-01-01')",
+    )
+    more = {"timestamp_column_name": "changed"} if mode == "timestamp" else {}
+    assert copies(database, mode, **more).run().notes == []
+    if how == "role":
+        database.execute(f'ALTER ROLE "{user}" IN DATABASE "{name}" SET timezone = \'UTC\'')
+    elif how == "PGTZ":
+        monkeypatch.setenv("PGTZ", "UTC")
+    else:
+        more["connection_url"] = f"{database.jdbc_url}&options=-c%20TimeZone%3DUTC"
+    (note,) = copies(database, mode, **more).run().notes
+    assert "so that of sessions of other users of the database is not known" in note
+    database.execute(f"ALTER DATABASE \"{name}\" SET timezone = 'Asia/Tokyo'")
+    (note,) = copies(database, mode, **more).run().notes
+    assert note.startswith("Sessions of other users of the database are 9 hours ahead of UTC, but db.timezone is in")
+    assert "(changed) may be hours off" in note or mode == "timestamp"
+    database.execute(f"ALTER DATABASE \"{name}\" SET timezone = 'UTC'")
+    assert copies(database, mode, **more).run().notes == []
+
+
+@pytest.mark.parametrize("zone", ["America/Phoenix", "-7"])
+@pytest.mark.parametrize("mode", ["bulk", "timestamp"])
+def test_zone_of_a_role_that_writes_rows_is_named(postgresql_database: Database, mode: str, zone: str) -> None:
+    database = postgresql_database
+    role = database.url.rpartition("/")[2]
+    database.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, changed timestamp NOT NULL DEFAULT now())",
+        "INSERT INTO orders VALUES (1, '2026-01-01')",
+        f"CREATE ROLE {role} LOGIN",
+        f"ALTER ROLE {role} SET timezone = '{zone}'",
+    )
+    try:
+        runs = copies(database, mode, **({"timestamp_column_name": "changed"} if mode == "timestamp" else {}))
+        assert runs.run().notes == []  # It may not write.
+        database.execute(f"GRANT INSERT (changed) ON orders TO {role}")
+        if mode == "timestamp":
+            database.execute("INSERT INTO orders VALUES (2, '2026-01-02')")
+        (note,) = runs.run().notes
+        assert note.startswith(f"Sessions of the role {role} (ALTER ROLE ... SET timezone) are 7 hours behind UTC")
+        database.execute(f"ALTER ROLE {role} SET timezone = 'Etc/UTC'")
+        assert runs.run().notes == []
+    finally:
+        database.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
