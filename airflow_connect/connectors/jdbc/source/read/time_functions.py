@@ -130,7 +130,9 @@ def _mixed_tables(reading: Reading, statement: str) -> tuple[list[str], list[str
     found = [row for row in listed if words.issuperset(re.findall(r"[^\W]+", str(row[0]).lower()))]
     if {kind == zoned for _, kind, _ in found} != {True, False}:
         return [], []
-    return sorted({str(name) for name, _, _ in found}), sorted({str(column).lower() for _, _, column in found})
+    return sorted({reading.behind(str(name)) for name, _, _ in found}), sorted(
+        {str(column).lower() for _, _, column in found}
+    )
 
 
 def choices(statement: str, database: str = "", columns: Collection[str] | None = None) -> Iterator[str]:
