@@ -26,24 +26,28 @@ if TYPE_CHECKING:
 _SHOWN = 10
 _DEFAULTS = {
     "postgresql": """
-SELECT a.attname, 'timestamp', pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attribute a
+SELECT a.attname, CASE WHEN 'date'::regtype IN (t.oid, t.typbasetype) THEN 'date' END,
+  pg_get_expr(d.adbin, d.adrelid)
+FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 JOIN pg_catalog.pg_class c ON c.oid = a.attrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-WHERE n.nspname = %(schema)s AND c.relname = %(table)s AND 'timestamp'::regtype IN (t.oid, t.typbasetype)
+WHERE n.nspname = %(schema)s AND c.relname = %(table)s
+  AND '{timestamp,date}'::regtype[] && ARRAY[t.oid, t.typbasetype]::regtype[]
 ORDER BY a.attnum
 """,
     "mysql": """
 SELECT column_name, data_type, CONCAT_WS(' ', column_default, extra) FROM information_schema.columns
-WHERE table_schema = %(schema)s AND table_name = %(table)s AND data_type = 'datetime' ORDER BY ordinal_position
+WHERE table_schema = %(schema)s AND table_name = %(table)s AND data_type IN ('datetime', 'date')
+ORDER BY ordinal_position
 """,
     "sqlite": "SELECT name, type, dflt_value FROM pragma_table_xinfo(:table)",
 }
-"""Names, types and defaults of columns with a time without a zone, and in SQLite of all columns."""
+"""Names, types and defaults of columns with a date, or a time without a zone, and in SQLite of all columns."""
 _LOCAL_OF_SQLITE = re.compile(r"'localtime'", re.IGNORECASE)
 _OFFSET_OF_SQLITE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)'")
 """The end of a format whose texts have a zone, or of a number of hours that is added."""
-_UTC_OF_MYSQL = re.compile(r"\butc_timestamp\b", re.IGNORECASE)
+_UTC_OF_MYSQL = re.compile(r"\butc_(?:timestamp|date)\b", re.IGNORECASE)
 _ZONE_OF_POSTGRESQL = re.compile(r"(?:\bat time zone |\btimezone\()'([^']+)'::text", re.IGNORECASE)
 _AHEAD_OF_POSTGRESQL = """
 SELECT extract(epoch FROM (to_timestamp(%(at)s) AT TIME ZONE %(zone)s) - (to_timestamp(%(at)s) AT TIME ZONE 'UTC'))::int
@@ -100,7 +104,10 @@ def name_filled(reading: Reading, table: TableId | None) -> None:
     filled: dict[str, list[str]] = {}
     for name, declared, zone in _clocks(reading, table):
         is_tracked = name.lower() in tracked
-        is_time = is_tracked or reading.name != "sqlite" or sqlite_column(name, declared).kind is Kind.TIMESTAMP
+        # A date is no other one because of the zone, unless rows are found by it.
+        is_time = is_tracked or (
+            declared != "date" if reading.name != "sqlite" else sqlite_column(name, declared).kind is Kind.TIMESTAMP
+        )
         if zone is not None and is_time and not (is_tracked and zone == SESSION):
             filled.setdefault(zone, []).append(name)
     for zone, found in filled.items():

@@ -340,3 +340,24 @@ def test_zone_of_a_role_that_writes_rows_is_named(postgresql_database: Database,
         assert runs.run().notes == []
     finally:
         database.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+@pytest.mark.parametrize("server", ["postgresql", "mariadb"])
+def test_tracked_day_whose_default_names_another_zone_is_named(request: pytest.FixtureRequest, server: str) -> None:
+    """Rows of a day that was over in UTC, and not yet in New York, were missed without a word."""
+    database: Database = request.getfixturevalue(f"{server}_database")
+    default, zones = {
+        "postgresql": ("(now() AT TIME ZONE 'America/New_York')::date", ("America/New_York", "UTC")),
+        "mariadb": ("(UTC_DATE())", ("UTC", "America/New_York")),
+    }[server]
+    database.execute(
+        f"CREATE TABLE orders (id int PRIMARY KEY, day date NOT NULL DEFAULT {default})",
+        "INSERT INTO orders VALUES (1, '2026-01-01')",
+    )
+    same, other = (
+        copies(database, "timestamp", db_timezone=zone, timestamp_column_name="day").run().notes for zone in zones
+    )
+    assert same == []
+    (note,) = [n for n in other if n.startswith("Defaults that name the zone")]
+    assert "(day) are hours off, and rows may be missed" in note
+    assert copies(database, "bulk", db_timezone=zones[1]).run().notes == []
