@@ -78,7 +78,7 @@ def test_numbers_of_sqlite_that_are_texts_are_refused(sqlite_database: Database)
     sqlite_database.execute("CREATE TABLE orders (id INTEGER NOT NULL)", "INSERT INTO orders VALUES (1), ('12x')")
     runs = copies(sqlite_database, "incrementing")
     for _ in range(2):
-        with pytest.raises(DataError, match="column id has the value 12x, which is not a whole number"):
+        with pytest.raises(DataError, match="column id has a text, which is not a whole number"):
             runs.run()
 
 

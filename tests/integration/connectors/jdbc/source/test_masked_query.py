@@ -57,3 +57,11 @@ def test_report_of_a_masked_query_has_no_names_of_its_tables(request, server: st
     assert [n for n in notes if "hush" in n] == []
     found = [n for n in notes if "a table of query.masked" in n]
     assert len(found) == (4 if server == "postgresql" else 1), found
+
+
+def test_text_in_the_number_of_sqlite_is_not_shown(sqlite_database: Database) -> None:
+    sqlite_database.execute("CREATE TABLE orders (id int NOT NULL)", "INSERT INTO orders VALUES ('hush')")
+    config = {"mode": "incrementing", "incrementing.column.name": "id", "table.whitelist": "orders"}
+    with pytest.raises(ConnectError) as caught:
+        Copies({"connection.url": sqlite_database.jdbc_url, **config}).run()
+    assert "has a text, which is not a whole number" in str(caught.value) and "hush" not in str(caught.value)
