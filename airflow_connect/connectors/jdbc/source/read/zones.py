@@ -49,6 +49,8 @@ _OFFSET_OF_SQLITE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)'")
 """The end of a format whose texts have a zone, or of a number of hours that is added."""
 _UTC_OF_MYSQL = re.compile(r"\butc_(?:timestamp|date)\b", re.IGNORECASE)
 _ZONE_OF_POSTGRESQL = re.compile(r"(?:\bat time zone |\btimezone\()'([^']+)'::text", re.IGNORECASE)
+_COMPUTED_IN_A_ZONE = re.compile(r"""\(*(?!local)(?:\w+|"[^"]+") AT TIME ZONE '([^']+)'::text\)*""", re.IGNORECASE)
+"""A column of PostgreSQL without a zone that is computed of one that holds points in time."""
 _AHEAD_OF_POSTGRESQL = """
 SELECT extract(epoch FROM (to_timestamp(%(at)s) AT TIME ZONE %(zone)s) - (to_timestamp(%(at)s) AT TIME ZONE 'UTC'))::int
 """
@@ -118,9 +120,9 @@ def name_filled(reading: Reading, table: TableId | None) -> None:
             are = "are" if is_certain else "may be"
             missed = ", and rows may be missed that are found by them" if tracked & set(map(str.lower, found)) else ""
             reading.note(
-                f"{differs}. Columns of {table.full_name} that the database's clock fills ({list_of(found, _SHOWN)})"
-                f" {are} hours off{then}{missed}: set db.timezone to the zone in which they are written, or give the"
-                " columns a type with a zone."
+                f"{differs}. Columns of {table.full_name} that the database's clock, or an expression, fills"
+                f" ({list_of(found, _SHOWN)}) {are} hours off{then}{missed}: set db.timezone to the zone in which they"
+                " are written, or give the columns a type with a zone."
             )
     reading.connection.rollback()  # A snapshot of several tasks is entered by a transaction that has not read yet.
 
@@ -143,10 +145,10 @@ def _clocks(reading: Reading, table: TableId) -> Iterator[tuple[str, str, str | 
 
 
 def clock_of(default: str, database: str) -> str | None:
-    """In which zone a default is the present time.
+    """In which zone a default is the present time, or a computed column of PostgreSQL another one.
 
     Args:
-        default: of a column, as the database shows it.
+        default: of a column, or how it is computed, as the database shows it.
         database: SQLAlchemy's name of it.
 
     Returns:
@@ -154,6 +156,9 @@ def clock_of(default: str, database: str) -> str | None:
         which zone, or the value says it itself.
     """
     is_clock = any(True for _ in times_of_the_clock(default, database))
+    computed = _COMPUTED_IN_A_ZONE.fullmatch(default) if database == "postgresql" else None
+    if computed is not None:
+        return _UTC if computed[1].upper() == _UTC else computed[1]
     if names_a_zone(default, database):
         zones = _ZONE_OF_POSTGRESQL.findall(default) if is_clock and "local" not in default.lower() else []
         if len(zones) != 1:

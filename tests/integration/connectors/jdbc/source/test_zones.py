@@ -143,6 +143,8 @@ def server_in_phoenix(database: Database) -> Iterator[None]:
         ("(LOCALTIMESTAMP AT TIME ZONE 'utc'::text)", "postgresql", None),
         ("('2026-01-01 00:00:00+00'::timestamp with time zone AT TIME ZONE 'utc'::text)", "postgresql", None),
         ("(now())::timestamp without time zone", "postgresql", ""),
+        ("(at AT TIME ZONE 'Europe/Berlin'::text)", "postgresql", "Europe/Berlin"),
+        ("(CURRENT_TIMESTAMP AT TIME ZONE 'utc'::text)", "postgresql", "UTC"),
         ("utc_timestamp()", "mysql", "UTC"),
         ("utc_timestamp() on update current_timestamp()", "mysql", ""),
         ("convert_tz(now(),'SYSTEM','UTC')", "mysql", None),
@@ -361,3 +363,16 @@ def test_tracked_day_whose_default_names_another_zone_is_named(request: pytest.F
     (note,) = [n for n in other if n.startswith("Defaults that name the zone")]
     assert "(day) are hours off, and rows may be missed" in note
     assert copies(database, "bulk", db_timezone=zones[1]).run().notes == []
+
+
+def test_column_that_is_computed_in_another_zone_is_named(postgresql_database: Database) -> None:
+    postgresql_database.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(),"
+        " local timestamp GENERATED ALWAYS AS (at AT TIME ZONE 'Asia/Tokyo') STORED)",
+        "INSERT INTO orders VALUES (1)",
+    )
+    (note,) = copies(postgresql_database, "bulk").run().notes
+    assert (
+        "the zone Asia/Tokyo are 9 hours ahead of UTC" in note and "an expression, fills (local) are hours off" in note
+    )
+    assert copies(postgresql_database, "bulk", db_timezone="Asia/Tokyo").run().notes == []
