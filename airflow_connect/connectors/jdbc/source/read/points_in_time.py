@@ -18,8 +18,7 @@ _WITH_ZONE = re.compile(r"'[^']*:\d\d(?:\.\d+)?\s*(?:[+-]\d\d(?::?\d\d){0,2}|[A-
 _TEXT = r"(?:(?:timestamp|date)\s*)?(?<!zone )\x01"
 _OPERATOR = r"\s*(?:<=>|<>|!=|<=|>=|=|<|>)\s*"
 _LISTS = r"\s+(?:not\s+)?(?:between|like|in)\b\s*\(?\s*"
-_CALL = re.compile(r"(\w*)\s*\Z")
-_AFTER, _BEFORE = re.compile(r"\s*([-+])"), re.compile(r"([-+])\s*\Z")
+_SIGNS = ("+", "-")
 _SUBQUERY = re.compile(r"\(\s*select\b", re.IGNORECASE)
 _KEEP = set(re.findall(
     r"\w+",
@@ -74,21 +73,29 @@ def _column(names: Collection[str]) -> str:
 def _operations(words: str, begin: int, end: int, known: Collection[str]) -> Iterator[str]:
     """The operator or the function that gets a column, also by way of functions that return it as it is."""
     while True:
-        around = _AFTER.match(words, end) or _BEFORE.search(words[:begin])
-        if around:
-            yield around[1]
-            return
+        for side in (words[end:].lstrip()[:1], words[:begin].rstrip()[-1:]):
+            if side in _SIGNS:
+                yield side
+                return
         opening = _bracket(words, begin - 1, -1)
         if opening < 0 or _SUBQUERY.match(words, opening):
             return
-        found = _CALL.search(words[:opening])
-        name = found[1].lower() if found is not None else ""
+        name = _last_word(words[:opening])
         if name and name not in _KEEP:
             yield from () if name in _NEUTRAL or name in known else (name,)
             return
-        begin, end = opening - len(name), _bracket(words, end, 1) + 1
+        begin, end = len(words[:opening].rstrip()) - len(name), _bracket(words, end, 1) + 1
         if not end:
             return
+
+
+def _last_word(text: str) -> str:
+    """In small letters; "": it does not end with one."""
+    text = text.rstrip()
+    begin = len(text)
+    while begin and (text[begin - 1].isalnum() or text[begin - 1] == "_"):
+        begin -= 1
+    return text[begin:].lower()
 
 
 def _bracket(words: str, place: int, step: int) -> int:

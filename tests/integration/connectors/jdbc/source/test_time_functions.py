@@ -213,6 +213,7 @@ def test_choice_of_texts_is_not_named(request, kind):
         ("SELECT CONVERT_TZ(changed, '+00:00', '+01:00'), a.changed + INTERVAL 1 DAY FROM a", "mysql", ["+"]),
         ("select `a`.`changed` - interval 1 second AS `c` from `a`", "mysql", ["-"]),
         ("SELECT COALESCE(changed, NOW()) + INTERVAL 1 DAY FROM a", "mysql", ["+"]),
+        ("SELECT x - coalesce (changed, x) FROM a", "mysql", ["-"]),
         ("SELECT ADDDATE(a.changed, 1), CONCAT(x, MAX(changed)) FROM a", "mysql", ["adddate", "concat"]),
         ("SELECT CAST(changed AS char), CONVERT(changed, char) FROM a", "mysql", ["cast", "convert"]),
         ("SELECT * FROM a WHERE changed >= '2026-01-01'", "mysql", ["a comparison with a text"]),
