@@ -50,9 +50,16 @@ _POSTGRESQL_VALUES = (
     re.compile(r"(?<=too large for encoding: )\d+"),
     re.compile(r"(?<=^index )-?\d+(?= out of valid range)"),
     re.compile(rf"(?<=time zone ){_QUOTED}(?= not recognized)"),
-    re.compile(r"(?<=out of range: ).*"),
+    re.compile(r"(?<=out of range: ).*|(?<=: )\d+-\d.*"),
     re.compile(rf"(?<=literal: ){_QUOTED}"),
 )
+_TRANSLATED_VALUES = (
+    re.compile(r"""(?<=: )["'].*|(?<=[:\uff1a])["'].*|».*«|«.*»|„.*[“”]|“.*”|「.*」"""),
+    re.compile(r"""".*"|'.*'"""),
+    re.compile(r"(?<=: )[^:]*\d.*|(?<![A-Za-z0-9_(,.])[-+]?(?:0x[0-9a-f]+|\d[\d.:eE+-]*)"),
+)
+"""Where those of PostgreSQL may have them in another language, whose words are not known: quoted, after a colon, and
+numbers, except those of types such as numeric(5,2)."""
 _SQLITE_VALUES = (re.compile(r"(?<= with text ).*"), re.compile(r"(?<=path error near ).*"))
 """Where messages have values of rows: src/backend/utils/adt of PostgreSQL, sql/share/errmsg-utf8.txt of MariaDB,
 share/messages_to_clients.txt of MySQL, Modules/_sqlite/cursor.c of Python."""
@@ -143,9 +150,10 @@ def reason_of(error: BaseException) -> str:
         text = f"{text} ({arguments[0]})"
     elif primary:  # PostgreSQL. The rest repeats the statement (LINE), or the row (DETAIL, CONTEXT).
         is_own = getattr(original, "sqlstate", None) == _RAISE or _is_raised(original)
-        text = _without_values(_one_line(primary), _POSTGRESQL_VALUES, is_own=is_own)
+        text = _without_values(_one_line(primary), _postgresql_values(original, primary), is_own=is_own)
     elif type(original).__module__.startswith("adbc_driver_manager"):  # The same of libpq, in one text.
-        text = _without_values(_one_line(_MORE_LINES.split(str(original))[0]), _POSTGRESQL_VALUES, is_own=False)
+        first = _MORE_LINES.split(str(original))[0]
+        text = _without_values(_one_line(first), _postgresql_values(original, first), is_own=False)
     else:
         text = _one_line(str(original)) or type(original).__name__
         if type(original).__module__ == "sqlite3":
@@ -153,7 +161,10 @@ def reason_of(error: BaseException) -> str:
     return text if len(text) <= LONGEST_REASON else text[:LONGEST_REASON] + "..."
 
 
-_MORE_LINES = re.compile(r"\n[^\S\n]*+(?:LINE \d|DETAIL:|HINT:|CONTEXT:|QUERY:)|\bQuery was:")
+_MORE_LINES = re.compile(r"\n[^\S\n]*+[^\s:]++(?: ?\d+)? ?:|\bQuery was:")
+"""Labels such as `LINE 1:`, `DETAIL:` and `CONTEXT:`, in any language."""
+_ENGLISH = re.compile(r"\b(?:ERROR|FATAL|PANIC):")
+_DATA_EXCEPTION = "22"
 _SIGNAL, _RAISE, _RAISING = 1644, "P0001", "exec_stmt_raise"
 """Errors of triggers."""
 
@@ -161,6 +172,25 @@ _SIGNAL, _RAISE, _RAISING = 1644, "P0001", "exec_stmt_raise"
 def _is_raised(original: Any) -> bool:
     """Whether a function of PostgreSQL has raised the error by RAISE, which may give it any SQLSTATE."""
     return getattr(getattr(original, "diag", None), "source_function", None) == _RAISING
+
+
+def _postgresql_values(original: Any, text: str) -> tuple[re.Pattern[str], ...]:
+    """Where a message of PostgreSQL may have values: `lc_messages` of the server says in which language it is.
+
+    Only a superuser may choose another one. In messages of data exceptions (class 22) of another language, all that
+    looks like a value is hidden, because it is not known what is one; other messages have the names of columns there.
+    """
+    if not str(getattr(original, "sqlstate", None) or _DATA_EXCEPTION).startswith(_DATA_EXCEPTION):
+        return _POSTGRESQL_VALUES
+    diagnosis = getattr(original, "diag", None)
+    if diagnosis is None:
+        is_english = _ENGLISH.search(text) is not None
+    else:
+        is_english = getattr(diagnosis, "severity", None) == getattr(diagnosis, "severity_nonlocalized", None)
+    # Spanish has the word ERROR, too.
+    if is_english and re.sub(_QUOTED, "", text).isascii():
+        return _POSTGRESQL_VALUES
+    return _TRANSLATED_VALUES
 
 
 def _one_line(text: str) -> str:

@@ -40,11 +40,14 @@ class MySqlDialect(DatabaseDialect):
         return driver_connection.cursor(_streaming_cursor())
 
     def prepare(self, connection: Connection) -> None:
-        """TIMESTAMP columns, which are instants, arrive in UTC, and results whole, whatever the server's settings."""
+        """TIMESTAMP columns, which are instants, arrive in UTC, and results whole, whatever the server's settings.
+
+        Errors are in English: `reason_of` knows where they have values of rows.
+        """
         self.note_zone(connection)
         # Nor does a CHAR get spaces that were not written. A server that keeps no warnings does not count them either.
         connection.exec_driver_sql(
-            f"SET time_zone = '+00:00', sql_select_limit = {_EVERY_ROW},"
+            f"SET time_zone = '+00:00', lc_messages = 'en_US', sql_select_limit = {_EVERY_ROW},"
             f" max_error_count = GREATEST(@@max_error_count, {_WARNINGS}),"
             " sql_mode = REPLACE(@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', '')"
         )

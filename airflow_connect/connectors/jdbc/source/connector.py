@@ -34,7 +34,7 @@ from airflow_connect.connectors.jdbc.source.offsets.positions import (
     tables_with_offsets,
 )
 from airflow_connect.connectors.jdbc.source.offsets.ranges import AFTER, BY, Load, Reconciled, check_range_offset
-from airflow_connect.connectors.jdbc.source.offsets.start import check_mode, start_position
+from airflow_connect.connectors.jdbc.source.offsets.start import check_mode, note_initial, start_position
 from airflow_connect.connectors.jdbc.source.read.bounds import bounds, state_of
 from airflow_connect.connectors.jdbc.source.read.changed import RANGES, ranges_of, ranges_partition
 from airflow_connect.connectors.jdbc.source.read.computed_numbers import note_computed_numbers
@@ -401,6 +401,8 @@ class JdbcSourceConnector(SourceConnector):
         if self._typed.uses_timestamps:
             check_clock(reading, item.name, Position.of(offset, item.name).reached_us)
         position = start_position(self._typed, offset, item.name)
+        if not offset:
+            note_initial(self._typed, reading.clock_us, self.context.note)
         if position is None:
             if self._origin is not None:
                 self._origin.check(item.table, Position())

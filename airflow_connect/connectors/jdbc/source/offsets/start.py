@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from airflow_connect.api.source import SourceOffset
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
@@ -22,6 +22,17 @@ def start_position(config: JdbcSourceConfig, offset: SourceOffset | None, where:
     if config.initial_ms is None:
         return position
     return None if config.initial_ms == -1 else position.changed(timestamp_us=config.initial_ms * 1000)
+
+
+def note_initial(config: JdbcSourceConfig, clock_us: int, note: Callable[[str], None]) -> None:
+    """Say if a table without an offset begins in the future, by the database's clock: its rows are never copied."""
+    if config.uses_timestamps and config.initial_ms is not None and config.initial_ms * 1000 > clock_us:
+        time = LocalTimes(UTC).aware(config.initial_ms * 1000).isoformat(timespec="milliseconds")
+        note(
+            f"timestamp.initial is {time}, which the database's clock has not reached yet. Rows of tables without an"
+            " offset that are written until then are NOT copied, neither now nor later. If it is not what you want,"
+            " correct it: it is in milliseconds since 1970."
+        )
 
 
 def closed_before(times: LocalTimes, stamps: Sequence[Column], end_us: int) -> datetime:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -286,13 +286,20 @@ class Criteria:
         is_stored = "" if self._stored_time == self._time else f"{self._stored_time} IS NOT NULL AND "
         return self._source.count(f"{is_stored}{self._time} {condition}")
 
-    def ahead(self, moment_us: int) -> Statement | None:
-        """The number of rows with a timestamp after a moment, the infinite ones left out; None: there are no times."""
+    def ahead(self, clock_us: int, by_us: int) -> Statement | None:
+        """The number of rows with a timestamp after a clock by more than a time; None: there are no times.
+
+        Infinite ones are left out. Columns without a zone are compared with what the clock shows, not with an instant:
+        when clocks are set back, rows of the last hour have times that come again.
+        """
         if not self._time:
             return None
         finite = f" AND {self._time} < 'infinity'" if self._database == "postgresql" else ""
+        local = self._times.local(clock_us) + timedelta(microseconds=by_us)
+        if any(column.kind is Kind.DATE for column in self.tracked.timestamps):
+            local = local.replace(hour=0, minute=0, second=0, microsecond=0)
         counting = self._source.count(f"{self._time} > :{_END}{finite}")
-        return Statement(counting.sql, {_END: self._end(moment_us)})
+        return Statement(counting.sql, {_END: self._bound(lambda: local, clock_us + by_us)})
 
     def in_seconds(self, clock_us: int) -> Statement | None:
         """The number of rows of SQLite whose number would be a time of these years in seconds; None: there are none."""

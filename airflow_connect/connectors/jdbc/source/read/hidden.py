@@ -21,7 +21,8 @@ _TIMELESS = {
 }
 """What rows have that `Criteria.timeless` counts."""
 _BITS, _BITS_OF_INT8 = (Kind.BIT_TEXT, Kind.BIT_BYTES), 8
-_DAY_US = 86_400_000_000
+_AHEAD_US = 600_000_000
+"""Less than zones differ, which is a quarter of an hour at least; more than most clocks are wrong."""
 _DATE_LENGTH = len("2026-01-31")
 _BY_POSITION = "because such rows cannot be found by position."
 
@@ -124,14 +125,7 @@ def note_hidden(reading: Reading, criteria: Criteria, source: Source, position: 
     if timeless is not None:
         where = ", ".join(column.name for column in tracked.timestamps)
         say(timeless, f"{_TIMELESS[reading.name]} in {where}", _BY_POSITION)
-    ahead = criteria.ahead(reading.clock_us + _DAY_US)
-    if ahead is not None:
-        where = ", ".join(column.name for column in tracked.timestamps)
-        say(
-            ahead,
-            f"a timestamp in {where} that is more than a day ahead",
-            "before the database's clock has reached it.",
-        )
+    _note_ahead(reading, criteria, source)
     _note_seconds(reading, criteria, source)
     _note_days(reading, criteria, source)
     negative = criteria.negative(position)
@@ -142,6 +136,33 @@ def note_hidden(reading: Reading, criteria: Criteria, source: Source, position: 
             "because the first run begins at 0, as in Kafka Connect. To copy the table again with them, set its offset"
             " to a smaller number.",
         )
+
+
+def _note_ahead(reading: Reading, criteria: Criteria, source: Source) -> None:
+    """Count the rows that wait until the database's clock has reached their time.
+
+    Whoever writes local times of another zone is not always known beforehand: programs, triggers, computed columns.
+    """
+
+    def ahead(clock_us: int) -> int:
+        statement = criteria.ahead(clock_us, _AHEAD_US)
+        return 0 if statement is None else int(reading.execute(statement).scalar_one())
+
+    # The clock of a run is that of its beginning, and rows may have been written since then.
+    if not ahead(reading.clock_us):
+        return
+    number = ahead(reading.times.instant_us(reading.database.dialect.current_time(reading.connection)))
+    if not number:
+        return
+    stamps = criteria.tracked.timestamps
+    is_local = reading.name == "sqlite" or any(column.kind is not Kind.INSTANT for column in stamps)
+    zone = " in another zone than db.timezone, or" if is_local else ""
+    reading.note(
+        f"{counted(number, 'row')} of {source.name} {agreeing(number, 'have')} a timestamp in"
+        f" {', '.join(column.name for column in stamps)} that is more than 10 minutes ahead and"
+        f" {agreeing(number, 'are')} not copied, before the database's clock has reached it. If it is the time of a"
+        f" change, it is written{zone} by a clock that is ahead, and each row is copied so much later."
+    )
 
 
 def _note_seconds(reading: Reading, criteria: Criteria, source: Source) -> None:

@@ -112,8 +112,10 @@ class Moves:
         is_inexact = isinstance(value, float) and number is not None and not _INT64[0] <= number <= _INT64[1]
         if number is None or number != value or is_inexact:
             limit = " of 64 bits" if is_inexact else ""
+            # A column of SQLite may have any text, and errors have no texts of rows.
+            shown = "a text" if isinstance(value, (str, bytes)) else f"the value {value}"
             raise DataError(
-                f"The incrementing column {self._id_name} has the value {value}, which is not a whole number{limit}: an"
+                f"The incrementing column {self._id_name} has {shown}, which is not a whole number{limit}: an"
                 " offset cannot hold it, and every run would copy its row again.",
                 code="database.column",
                 suggestion="Use another column, or declare this one with scale 0.",

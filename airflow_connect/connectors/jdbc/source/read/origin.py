@@ -258,9 +258,8 @@ class Origin:
         if table is not None or self._before is None or self._has_moved:
             return []
         known = self._before.tables
-        return [str(name) for name, oid in self._behind.items() if known.get(f"{_BEHIND}{name}", [oid])[0] != oid][
-            :_SHOWN
-        ]
+        found = [name for name, oid in self._behind.items() if known.get(f"{_BEHIND}{name}", [oid])[0] != oid]
+        return list(dict.fromkeys(self._reading.behind(str(name)) for name in found))[:_SHOWN]
 
     def _numbers(self, table: TableId | None, key: str) -> tuple[str, str]:
         """The last number that a sequence gave to the tracked column, and the oids of partitions, with commas."""
@@ -361,7 +360,7 @@ class Origin:
             rows = self._rows_up_to(table, position, is_loading, part=part) if is_readable else _UNKNOWN
             if rows:
                 key = QUERY if table is None else table.full_name
-                self._told.setdefault(_ADDED, []).append(f"{key}: {rows} in {part.full_name}")
+                self._told.setdefault(_ADDED, []).append(f"{key}: {rows} in {self._reading.behind(part.full_name)}")
 
     def _rows_up_to(
         self, table: TableId | None, position: Position, is_loading: bool, part: TableId | None = None

@@ -112,6 +112,10 @@ class Reading:
         if self.name == "postgresql":
             load_leniently(connection)
 
+    def behind(self, name: str) -> str:
+        """The name of a table behind the query, for messages: it is a part of `query.masked`."""
+        return "a table of query.masked" if self.config.connection.address.hides_statements else name
+
     def enter_snapshot(self, enter: Callable[[Snapshot], str]) -> None:
         """Begin to read a range; `enter` returns why that is not possible in the snapshot, or ""."""
         reason = enter(self.snapshot) if self.snapshot is not None else ""

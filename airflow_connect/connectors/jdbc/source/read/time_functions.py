@@ -8,9 +8,10 @@ result. And with `now()` in a condition, rows appear and vanish although their t
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from airflow_connect.connectors.jdbc.source.read.points_in_time import session_times
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.statements import without_texts
 from airflow_connect.connectors.jdbc.source.values.sqlite_values import are_utc
@@ -95,9 +96,9 @@ def note_time_functions(reading: Reading, opaque: Collection[TableId | None]) ->
                 " of other programs, nor of db.timezone. Name the zone in the statement, with"
                 f" {'AT TIME ZONE' if reading.name == 'postgresql' else 'CONVERT_TZ'}."
             )
-        mixed, columns = (
-            _mixed_tables(reading, statement) if has_zone and any(choices(statement, reading.name)) else ([], [])
-        )
+        times = _times_of(reading, statement) if has_zone and statement else []
+        mixed, columns = _mixed_tables(reading, times)
+        _note_session_times(reading, what, statement, times)
         if mixed and (chosen := sorted(set(choices(statement, reading.name, columns)))):
             reading.note(
                 f"{what} has {list_of(chosen, _SHOWN)}, and reads columns that hold points in time and others without a"
@@ -120,17 +121,40 @@ def definition(reading: Reading, view: TableId) -> str:
     return str(reading.connection.exec_driver_sql(_VIEWS[reading.name], chosen).scalar() or "")
 
 
-def _mixed_tables(reading: Reading, statement: str) -> tuple[list[str], list[str]]:
-    """The tables with columns that hold points in time and those without a zone, if there are both, and the columns."""
+def _times_of(reading: Reading, statement: str) -> Sequence[tuple[str, str, str]]:
+    """Table, type and name of columns with a date or a time, of tables that a statement may read."""
     zoned, plain = _KINDS[reading.name]
     kinds = ", ".join(f"'{kind}'" for kind in (zoned, *plain))
     schema = " AND table_schema = DATABASE()" if reading.name == "mysql" else ""
     listed = reading.connection.exec_driver_sql(_WITH_TIMES.format(kinds=kinds, schema=schema))
     words = {word.lower() for word in re.findall(r"[^\W]+", statement)}
-    found = [row for row in listed if words.issuperset(re.findall(r"[^\W]+", str(row[0]).lower()))]
-    if {kind == zoned for _, kind, _ in found} != {True, False}:
+    found = [(str(table), str(kind), str(name)) for table, kind, name in listed]
+    return [row for row in found if words.issuperset(re.findall(r"[^\W]+", row[0].lower()))]
+
+
+def _mixed_tables(reading: Reading, times: Sequence[tuple[str, str, str]]) -> tuple[list[str], list[str]]:
+    """The tables with columns that hold points in time and those without a zone, if there are both, and the columns."""
+    if {kind == _KINDS[reading.name][0] for _, kind, _ in times} != {True, False}:
         return [], []
-    return sorted({str(name) for name, _, _ in found}), sorted({str(column).lower() for _, _, column in found})
+    return sorted({reading.behind(name) for name, _, _ in times}), sorted({column.lower() for _, _, column in times})
+
+
+def _note_session_times(reading: Reading, what: str, statement: str, times: Sequence[tuple[str, str, str]]) -> None:
+    if not times:
+        return
+    zoned = _KINDS[reading.name][0]
+    points, local = (
+        {name.lower() for _, kind, name in times if (kind == zoned) is is_point} for is_point in (True, False)
+    )
+    found = sorted(set(session_times(statement, reading.name, points, local, set(_FUNCTIONS.split("|")))))
+    if found:
+        reading.note(
+            f"{what} computes with columns that hold points in time, or compares them with times without a zone"
+            f" ({list_of(found, _SHOWN)}). The database takes the times of the session for that, whose zone is UTC"
+            " here: results may be hours off where they are times of db.timezone, and rows others than those that other"
+            " programs find. Name the zone in the statement, with"
+            f" {'AT TIME ZONE' if reading.name == 'postgresql' else 'CONVERT_TZ'}."
+        )
 
 
 def choices(statement: str, database: str = "", columns: Collection[str] | None = None) -> Iterator[str]:

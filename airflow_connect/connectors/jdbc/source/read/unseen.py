@@ -111,7 +111,7 @@ def note_late_rows(reading: Reading, tables: Sequence[TableId | None], views: Se
             behind |= tables_behind(reading, table)
     plain = [(table.schema, table.table) for table in tables if table is not None and table not in views]
     behind |= _with_oids(reading, plain)
-    named = {oid.partition(".")[2]: table.full_name for table, oid in behind.items()}
+    named = {oid.partition(".")[2]: reading.behind(table.full_name) for table, oid in behind.items()}
     for oid, root in reading.connection.exec_driver_sql(_WITH_CHILDREN, {"oids": list(named)}):
         named.setdefault(oid, named[root])
     _note_writers(reading, named)

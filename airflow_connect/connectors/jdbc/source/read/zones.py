@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from airflow_connect.connectors.jdbc.source.read.other_sessions import UNKNOWN, has_others, zones_of_others
 from airflow_connect.connectors.jdbc.source.read.time_functions import names_a_zone, times_of_the_clock
 from airflow_connect.connectors.jdbc.source.values.columns import Kind, sqlite_column
 from airflow_connect.connectors.jdbc.source.values.local_times import SECOND_US, micros_of
@@ -25,29 +26,37 @@ if TYPE_CHECKING:
 _SHOWN = 10
 _DEFAULTS = {
     "postgresql": """
-SELECT a.attname, 'timestamp', pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attribute a
+SELECT a.attname, CASE WHEN 'date'::regtype IN (t.oid, t.typbasetype) THEN 'date' END,
+  pg_get_expr(d.adbin, d.adrelid)
+FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 JOIN pg_catalog.pg_class c ON c.oid = a.attrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-WHERE n.nspname = %(schema)s AND c.relname = %(table)s AND 'timestamp'::regtype IN (t.oid, t.typbasetype)
+WHERE n.nspname = %(schema)s AND c.relname = %(table)s
+  AND '{timestamp,date}'::regtype[] && ARRAY[t.oid, t.typbasetype]::regtype[]
 ORDER BY a.attnum
 """,
     "mysql": """
 SELECT column_name, data_type, CONCAT_WS(' ', column_default, extra) FROM information_schema.columns
-WHERE table_schema = %(schema)s AND table_name = %(table)s AND data_type = 'datetime' ORDER BY ordinal_position
+WHERE table_schema = %(schema)s AND table_name = %(table)s AND data_type IN ('datetime', 'date')
+ORDER BY ordinal_position
 """,
     "sqlite": "SELECT name, type, dflt_value FROM pragma_table_xinfo(:table)",
 }
-"""Names, types and defaults of columns with a time without a zone, and in SQLite of all columns."""
+"""Names, types and defaults of columns with a date, or a time without a zone, and in SQLite of all columns."""
 _LOCAL_OF_SQLITE = re.compile(r"'localtime'", re.IGNORECASE)
 _OFFSET_OF_SQLITE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)'")
 """The end of a format whose texts have a zone, or of a number of hours that is added."""
-_UTC_OF_MYSQL = re.compile(r"\butc_timestamp\b", re.IGNORECASE)
+_UTC_OF_MYSQL = re.compile(r"\butc_(?:timestamp|date)\b", re.IGNORECASE)
 _ZONE_OF_POSTGRESQL = re.compile(r"(?:\bat time zone |\btimezone\()'([^']+)'::text", re.IGNORECASE)
+_COMPUTED_IN_A_ZONE = re.compile(r"""\(*(?!local)(?:\w+|"[^"]+") AT TIME ZONE '([^']+)'::text\)*""", re.IGNORECASE)
+"""A column of PostgreSQL without a zone that is computed of one that holds points in time."""
 _AHEAD_OF_POSTGRESQL = """
 SELECT extract(epoch FROM (to_timestamp(%(at)s) AT TIME ZONE %(zone)s) - (to_timestamp(%(at)s) AT TIME ZONE 'UTC'))::int
 """
 """PostgreSQL knows more names of zones than others, and takes UTC+2 for a zone that is behind UTC."""
+_HOURS = re.compile(r"[+-]?\d+(?:\.\d+)?")
+"""A zone of a session of PostgreSQL that is a number of hours ahead of UTC. As the zone of a time it is not known."""
 SESSION, MACHINE, _UTC = "", "localtime", "UTC"
 """Zones of defaults: that of sessions, and in SQLite that of the machine."""
 
@@ -66,10 +75,10 @@ def compare_tracked(reading: Reading, tracked: Tracked, table: TableId | None) -
     is_local = is_date or any(c.kind is Kind.TIMESTAMP or reading.name == "sqlite" for c in tracked.timestamps)
     if reading.zones_compared or not is_local:
         return
-    differs, then = _difference(reading)
+    differs, then, _ = _difference_of_sessions(reading, table)
     if differs and _name_the_zone(reading, tracked, table):
         return
-    reading.zones_compared = True
+    reading.zones_compared = bool(differs) or not has_others(reading)  # Not every role writes to every table.
     if not differs:
         return
     clock, current = ("CURRENT_DATE", "day") if is_date else ("CURRENT_TIMESTAMP", "second")
@@ -97,17 +106,23 @@ def name_filled(reading: Reading, table: TableId | None) -> None:
     filled: dict[str, list[str]] = {}
     for name, declared, zone in _clocks(reading, table):
         is_tracked = name.lower() in tracked
-        is_time = is_tracked or reading.name != "sqlite" or sqlite_column(name, declared).kind is Kind.TIMESTAMP
+        # A date is no other one because of the zone, unless rows are found by it.
+        is_time = is_tracked or (
+            declared != "date" if reading.name != "sqlite" else sqlite_column(name, declared).kind is Kind.TIMESTAMP
+        )
         if zone is not None and is_time and not (is_tracked and zone == SESSION):
             filled.setdefault(zone, []).append(name)
     for zone, found in filled.items():
-        differs, then = _difference(reading, zone)
+        differs, then, is_certain = (
+            (*_difference(reading, zone), True) if zone else _difference_of_sessions(reading, table)
+        )
         if differs:
+            are = "are" if is_certain else "may be"
             missed = ", and rows may be missed that are found by them" if tracked & set(map(str.lower, found)) else ""
             reading.note(
-                f"{differs}. Columns of {table.full_name} that the database's clock fills ({list_of(found, _SHOWN)})"
-                f" are hours off{then}{missed}: set db.timezone to the zone in which they are written, or give the"
-                " columns a type with a zone."
+                f"{differs}. Columns of {table.full_name} that the database's clock, or an expression, fills"
+                f" ({list_of(found, _SHOWN)}) {are} hours off{then}{missed}: set db.timezone to the zone in which they"
+                " are written, or give the columns a type with a zone."
             )
     reading.connection.rollback()  # A snapshot of several tasks is entered by a transaction that has not read yet.
 
@@ -130,10 +145,10 @@ def _clocks(reading: Reading, table: TableId) -> Iterator[tuple[str, str, str | 
 
 
 def clock_of(default: str, database: str) -> str | None:
-    """In which zone a default is the present time.
+    """In which zone a default is the present time, or a computed column of PostgreSQL another one.
 
     Args:
-        default: of a column, as the database shows it.
+        default: of a column, or how it is computed, as the database shows it.
         database: SQLAlchemy's name of it.
 
     Returns:
@@ -141,6 +156,9 @@ def clock_of(default: str, database: str) -> str | None:
         which zone, or the value says it itself.
     """
     is_clock = any(True for _ in times_of_the_clock(default, database))
+    computed = _COMPUTED_IN_A_ZONE.fullmatch(default) if database == "postgresql" else None
+    if computed is not None:
+        return _UTC if computed[1].upper() == _UTC else computed[1]
     if names_a_zone(default, database):
         zones = _ZONE_OF_POSTGRESQL.findall(default) if is_clock and "local" not in default.lower() else []
         if len(zones) != 1:
@@ -153,10 +171,34 @@ def clock_of(default: str, database: str) -> str | None:
     return MACHINE if database == "sqlite" and _LOCAL_OF_SQLITE.search(default) else SESSION
 
 
-def _difference(reading: Reading, zone: str = SESSION) -> tuple[str, str]:
-    """How a zone differs from `db.timezone`, as a sentence, and when; "": it does not."""
+def _difference_of_sessions(reading: Reading, table: TableId | None) -> tuple[str, str, bool]:
+    """How the zone of sessions differs from `db.timezone`, as a sentence; when; and whether it is that of all."""
+    differs, then = _difference(reading)
+    if differs:
+        return differs, then, True
+    for zone, whose in zones_of_others(reading, table):
+        if zone is UNKNOWN:
+            sentence = (
+                "The zone of sessions of this user comes from ALTER ROLE ... SET timezone, from options in"
+                f" connection.url, or from PGTZ, so that of {whose} is not known, and may not be db.timezone"
+            )
+            return sentence, "", False
+        differs, then = _difference(reading, zone, whose)
+        if differs:
+            return differs, then, False
+    return "", "", True
+
+
+def _difference(reading: Reading, zone: str = SESSION, whose: str = "") -> tuple[str, str]:
+    """How a zone differs from `db.timezone`, as a sentence, and when; "": it does not.
+
+    Args:
+        reading: connected.
+        zone: that is compared.
+        whose: what has it, for the sentence; "": defaults, or sessions.
+    """
     default = "defaults with 'localtime'" if zone == MACHINE else f"defaults that name the zone {zone}"
-    what = "sessions of the database" if zone == SESSION else default
+    what = whose or ("sessions of the database" if zone == SESSION else default)
     for day, ahead_s, expected_s in _offsets(reading, zone):
         if ahead_s != expected_s:
             begin = f"On {day.isoformat()}, {what}" if day else what[0].upper() + what[1:]
@@ -181,6 +223,8 @@ def _ahead_s(reading: Reading, zone: str, instant_us: int) -> int:
     if zone == MACHINE:
         offset = reading.times.aware(instant_us).astimezone().utcoffset()
         return micros_of(offset) // SECOND_US if offset is not None else 0
+    if _HOURS.fullmatch(zone):
+        return round(float(zone) * 3600)
     parameters = {"at": instant_us // SECOND_US, "zone": zone}
     return int(reading.connection.exec_driver_sql(_AHEAD_OF_POSTGRESQL, parameters).scalar_one())
 

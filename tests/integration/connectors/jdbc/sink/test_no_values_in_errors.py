@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from pymysql.err import OperationalError
 from sqlalchemy.exc import DBAPIError
 
 from airflow_connect.api import schema as s
+from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
+from airflow_connect.databases.connecting import Database
+from airflow_connect.databases.dialects.mysql import MySqlDialect
 from airflow_connect.databases.failures import LONGEST_REASON, NO_VALUE, reason_of
 from airflow_connect.errors import DataError
 from tests.support.copies.jdbc_sink_tasks import SinkRun, records
@@ -152,3 +156,59 @@ def test_text_that_mysql_cannot_convert_is_not_shown():
     """MariaDB says something else, without the text."""
     error = OperationalError(3854, "Cannot convert string 'hush's \\xD0\\xB6' from utf8mb4 to latin1")
     assert reason_of(error) == f"Cannot convert string {NO_VALUE} from utf8mb4 to latin1 (3854)"
+
+
+class TranslatedError(Exception):
+    """What psycopg raises where `lc_messages` of PostgreSQL is another language."""
+
+    def __init__(self, text: str, severity: str, sqlstate: str = "22P02") -> None:
+        super().__init__(text)
+        self.sqlstate = sqlstate
+        self.diag = SimpleNamespace(message_primary=text, severity=severity, severity_nonlocalized="ERROR")
+
+
+class TranslatedTextError(Exception):
+    """What ADBC raises there."""
+
+    __module__ = "adbc_driver_manager.dbapi"
+    sqlstate = "22P02"
+
+
+@pytest.mark.parametrize(
+    ("severity", "text", "shown"),
+    [
+        ("FEHLER", "ungültige Eingabesyntax für Typ integer: »hu»77»sh«", "Eingabesyntax für Typ integer: {}"),
+        ("FEHLER", "Wert »77« ist außerhalb des gültigen Bereichs für Typ integer", "Wert {} ist außerhalb"),
+        ("FEHLER", "Wert zu lang für Typ character varying(3)", "für Typ character varying(3)"),
+        ("FEHLER", "Zeichen mit Byte-Folge 0x77 in Kodierung »UTF8« hat keine", "mit Byte-Folge {} in Kodierung"),
+        ("ERREUR", "la valeur « 77 » est en dehors des limites pour le type oid", "la valeur {} est en dehors"),
+        ("ERROR", "el valor «77» está fuera de rango para el tipo integer", "el valor {} está fuera de rango"),
+        ("ERROR", "valor en campo de fecha fuera de rango: 2026-77-01", "fuera de rango: {}"),
+        ("ERROR", '値"77"は型integerの範囲外です', "値{}は型integerの範囲外です"),
+        ("ERRORE", 'valore "77" fuori dall\'intervallo consentito per il tipo integer', "valore {} fuori"),
+        ("错误", '有缺陷的数组常量:"hush"', "有缺陷的数组常量:{}"),
+        ("", "Failed to prepare query: FEHLER:  Typ integer: »hush«\nZEILE 1: 77\n", "query: FEHLER: Typ integer: {}"),
+        ("", "Execution error: ERREUR:  type json\nDÉTAIL : « hush »\nCONTEXTE : 77", "error: ERREUR: type json"),
+    ],
+)
+def test_values_are_not_shown_in_other_languages(severity, text, shown):
+    """A server of Germany says »hush«, and the words around values were those of English only."""
+    reason = reason_of(TranslatedError(text, severity) if severity else TranslatedTextError(text))
+    assert shown.format(NO_VALUE) in reason and "hush" not in reason and "77" not in reason
+
+
+def test_names_are_shown_in_other_languages():
+    error = TranslatedError("Spalte »email« existiert nicht", "FEHLER", "42703")
+    assert reason_of(error) == "Spalte »email« existiert nicht"
+
+
+def test_errors_of_mariadb_are_in_english(mariadb_database, monkeypatch):
+    own = MySqlDialect.connect_arguments
+
+    def in_another_language(self, address):
+        return {**own(self, address), "init_command": "SET lc_messages = 'en_GB'"}
+
+    monkeypatch.setattr(MySqlDialect, "connect_arguments", in_another_language)
+    settings = JdbcSinkConfig.from_config(SinkRun(mariadb_database).config).connection
+    with Database(settings) as database, database.connected() as connection:
+        assert connection.exec_driver_sql("SELECT @@lc_messages").scalar_one() == "en_US"

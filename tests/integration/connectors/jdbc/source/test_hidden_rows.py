@@ -78,7 +78,7 @@ def test_numbers_of_sqlite_that_are_texts_are_refused(sqlite_database: Database)
     sqlite_database.execute("CREATE TABLE orders (id INTEGER NOT NULL)", "INSERT INTO orders VALUES (1), ('12x')")
     runs = copies(sqlite_database, "incrementing")
     for _ in range(2):
-        with pytest.raises(DataError, match="column id has the value 12x, which is not a whole number"):
+        with pytest.raises(DataError, match="column id has a text, which is not a whole number"):
             runs.run()
 
 
@@ -281,7 +281,7 @@ def test_rows_of_a_query_that_are_far_ahead_are_counted_by_its_first_run(
     assert run.ids() == [1, 2][: 2 - count]
     (note,) = run.notes
     rows = "2 rows of query have" if count == 2 else "1 row of query has"
-    assert note.startswith(f"{rows} a timestamp in changed that is more than a day ahead")
+    assert note.startswith(f"{rows} a timestamp in changed that is more than 10 minutes ahead")
 
 
 @pytest.mark.parametrize("initial", ["-1", "1767261600000"], ids=["the present", "a time"])
@@ -315,3 +315,16 @@ def test_days_of_sqlite_in_a_column_that_may_have_times_are_named(
     assert run.ids()[-1] == (1 if waits else 2)
     found = [note for note in run.notes if "a date without a time in changed" in note]
     assert [note[:6] for note in found] == ([] if waits else ["2 rows"])
+
+
+def test_beginning_that_the_clock_has_not_reached_is_named(sqlite_database: Database) -> None:
+    """No run copied a row, or said so."""
+    sqlite_database.execute(
+        "CREATE TABLE orders (id int NOT NULL, changed datetime NOT NULL)",
+        "INSERT INTO orders VALUES (1, '2026-01-01')",
+    )
+    more = {"timestamp_column_name": "changed", "timestamp_initial": "4102444800000"}
+    run = copies(sqlite_database, "timestamp", **more).run()
+    assert run.records == []
+    (note,) = [n for n in run.notes if n.startswith("timestamp.initial")]
+    assert "is 2100-01-01T00:00:00.000+00:00, which the database's clock has not reached" in note

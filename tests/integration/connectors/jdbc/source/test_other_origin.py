@@ -318,7 +318,7 @@ def test_rows_of_a_day_that_is_far_away_are_counted(database: Database, mode: st
     run = runs.run()
     assert run.ids() == [1]
     (note,) = run.notes
-    assert note.startswith("2 rows of ") and "have a timestamp in changed that is more than a day ahead" in note
+    assert note.startswith("2 rows of ") and "have a timestamp in changed that is more than 10 minutes ahead" in note
 
 
 def test_role_that_may_not_ask_for_the_server_still_notices_a_table_that_was_made_again(

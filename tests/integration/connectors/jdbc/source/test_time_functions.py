@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_connect.connectors.jdbc.source.read.points_in_time import session_times
 from airflow_connect.connectors.jdbc.source.read.time_functions import choices, local_functions, times_in_conditions
 from tests.support.copies.jdbc_source import Copies
 
@@ -199,3 +200,55 @@ def test_choice_of_texts_is_not_named(request, kind):
     copied = {"connection.url": database.jdbc_url, "query": query, "mode": "timestamp", **BERLIN}
     run = Copies({**copied, "timestamp.column.name": "changed"}).run()
     assert (run.ids(), run.notes) == ([1], [])
+
+
+@pytest.mark.parametrize(
+    ("statement", "database", "found"),
+    [
+        ("SELECT id, changed, MAX(changed), COUNT(changed) FROM a GROUP BY (changed)", "mysql", []),
+        ("SELECT id, row_number() OVER (PARTITION BY x ORDER BY changed) FROM a", "mysql", []),
+        ("SELECT id, DATE(changed), IF(n > 1, changed, NULL) FROM a", "mysql", []),
+        ("SELECT * FROM (SELECT id, changed FROM a) AS b WHERE changed IN (SELECT changed FROM c)", "mysql", []),
+        ("SELECT CONVERT_TZ(changed, '+00:00', '+01:00') + INTERVAL 1 DAY FROM a", "mysql", []),
+        ("SELECT CONVERT_TZ(changed, '+00:00', '+01:00'), a.changed + INTERVAL 1 DAY FROM a", "mysql", ["+"]),
+        ("select `a`.`changed` - interval 1 second AS `c` from `a`", "mysql", ["-"]),
+        ("SELECT COALESCE(changed, NOW()) + INTERVAL 1 DAY FROM a", "mysql", ["+"]),
+        ("SELECT x - coalesce (changed, x) FROM a", "mysql", ["-"]),
+        ("SELECT ADDDATE(a.changed, 1), CONCAT(x, MAX(changed)) FROM a", "mysql", ["adddate", "concat"]),
+        ("SELECT CAST(changed AS char), CONVERT(changed, char) FROM a", "mysql", ["cast", "convert"]),
+        ("SELECT * FROM a WHERE changed >= '2026-01-01'", "mysql", ["a comparison with a text"]),
+        ("SELECT * FROM a WHERE changed NOT BETWEEN '2026' AND '2027'", "mysql", ["a comparison with a text"]),
+        ("SELECT * FROM a WHERE made > '2026-01-01' AND x > changed", "mysql", []),
+        ("SELECT * FROM a WHERE changed > b.made", "mysql", ["a comparison with a column without a zone"]),
+        ("SELECT changed + interval '1 day', changed::text, changed::timestamptz FROM a", "postgresql", []),
+        ("SELECT made::timestamptz FROM a", "postgresql", ["timestamptz"]),
+        ('SELECT CAST("made" AS timestamp with time zone) FROM a', "postgresql", ["timestamptz"]),
+        ("SELECT * FROM a WHERE made AT TIME ZONE 'CET' > changed", "postgresql", []),
+        ("SELECT * FROM a WHERE changed >= '2026-01-01 00:00:00+00'::timestamptz", "postgresql", []),
+        ("SELECT * FROM a WHERE '2026-01-01T00:00:00Z' < changed", "postgresql", []),
+        ("SELECT * FROM a WHERE timestamp '2026-01-01' < changed", "postgresql", ["a comparison with a text"]),
+        ("SELECT * FROM a WHERE made = changed", "postgresql", ["a comparison with a column without a zone"]),
+    ],
+)
+def test_points_in_time_that_are_taken_for_times_of_the_session_are_found(statement, database, found):
+    assert sorted(set(session_times(statement, database, {"changed"}, {"made"}, {"date"}))) == found
+
+
+@pytest.mark.parametrize("what", ["query", "view"])
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_time_of_the_session_that_is_read_as_one_of_another_zone_is_named(request, kind, what):
+    """Noon in Tokyo was noon in UTC in PostgreSQL; the day after a point in time was nine hours off in MariaDB."""
+    database = request.getfixturevalue(f"{kind}_database")
+    instant, local = ("timestamptz", "timestamp") if kind == "postgresql" else ("timestamp", "datetime")
+    database.execute(
+        f"CREATE TABLE a (id int PRIMARY KEY, at {instant} NOT NULL, made {local} NOT NULL)",
+        "INSERT INTO a VALUES (1, '2026-01-01 03:00:00', '2026-01-01 12:00:00')",
+    )
+    computed = "made::timestamptz" if kind == "postgresql" else "at + INTERVAL 1 DAY"
+    statement = f"SELECT id, {computed} AS computed FROM a"
+    database.execute(f"CREATE VIEW seen AS {statement}")
+    chosen = {"table.types": "VIEW", "table.whitelist": "seen"} if what == "view" else {"query": statement}
+    config = {"connection.url": database.jdbc_url, "mode": "bulk", **chosen}
+    (note,) = Copies({**config, "db.timezone": "Asia/Tokyo"}).run().notes
+    assert f"({'timestamptz' if kind == 'postgresql' else '+'}). The database takes the times of the session" in note
+    assert Copies(config).run().notes == []

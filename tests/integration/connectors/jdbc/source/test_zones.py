@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from airflow_connect.connectors.jdbc.source.read.zones import clock_of
 from airflow_connect.databases.dialects.mysql import MySqlDialect
 from airflow_connect.databases.dialects.postgresql import PostgreSqlDialect
+from airflow_connect.databases.dialects.sqlite import SqliteDialect
 from tests.integration.connectors.jdbc.source.test_no_row_left_out import copies
 from tests.support.servers.databases import Database
 
@@ -141,6 +143,8 @@ def server_in_phoenix(database: Database) -> Iterator[None]:
         ("(LOCALTIMESTAMP AT TIME ZONE 'utc'::text)", "postgresql", None),
         ("('2026-01-01 00:00:00+00'::timestamp with time zone AT TIME ZONE 'utc'::text)", "postgresql", None),
         ("(now())::timestamp without time zone", "postgresql", ""),
+        ("(at AT TIME ZONE 'Europe/Berlin'::text)", "postgresql", "Europe/Berlin"),
+        ("(CURRENT_TIMESTAMP AT TIME ZONE 'utc'::text)", "postgresql", "UTC"),
         ("utc_timestamp()", "mysql", "UTC"),
         ("utc_timestamp() on update current_timestamp()", "mysql", ""),
         ("convert_tz(now(),'SYSTEM','UTC')", "mysql", None),
@@ -237,3 +241,138 @@ def test_functions_are_named_if_the_zone_of_the_database_is_utc_in_winter_only(p
     )  # fmt: skip
     (note,) = copies(database, "bulk", query="SELECT id, at::date AS day FROM orders").run().notes
     assert "functions that depend on the time zone of the session" in note
+
+
+WRITTEN_IN_TOKYO = {
+    "postgresql": "at timestamptz DEFAULT now(), changed timestamp NOT NULL GENERATED ALWAYS AS"
+    " (at AT TIME ZONE 'Asia/Tokyo') STORED",
+    "mysql": "at timestamp DEFAULT now(), changed datetime NOT NULL",
+    "sqlite": "at datetime DEFAULT CURRENT_TIMESTAMP, changed datetime NOT NULL DEFAULT (datetime('now', '+9 hours'))",
+}
+
+
+@BOTH_PATHS
+def test_rows_that_wait_for_hours_are_named_whoever_writes_their_times(database: Database, columnar: bool) -> None:
+    """Computed columns, triggers and programs with another zone than the server: no run said that rows come late."""
+    database.execute(f"CREATE TABLE orders (id int NOT NULL PRIMARY KEY, {WRITTEN_IN_TOKYO[database.dialect]})")
+    if database.dialect == "mysql":
+        database.execute(
+            "CREATE TRIGGER changes BEFORE INSERT ON orders FOR EACH ROW"
+            " SET NEW.changed = CONVERT_TZ(NEW.at, '+00:00', '+09:00')"
+        )
+    runs = copies(database, "timestamp", columnar, timestamp_column_name="changed")
+    for first in (True, False):
+        database.execute(f"INSERT INTO orders (id) VALUES ({2 - first})")
+        run = runs.run()
+        assert run.records == []
+        (note,) = [n for n in run.notes if n.startswith(f"{2 - first} row")]
+        assert "a timestamp in changed that is more than 10 minutes ahead" in note
+        assert "in another zone than db.timezone" in note
+
+
+def test_rows_that_were_written_since_the_run_began_are_not_ahead(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sqlite_database.execute(
+        "CREATE TABLE orders (id int, changed datetime NOT NULL)",
+        "INSERT INTO orders VALUES (1, datetime('now', '-1 day')), (2, datetime('now', '-30 minutes'))",
+    )
+    current = SqliteDialect.current_time
+    began = iter([dt.timedelta(hours=1)])
+
+    def an_hour_ago_first(self: SqliteDialect, connection: Any) -> dt.datetime:
+        return current(self, connection) - next(began, dt.timedelta(0))
+
+    monkeypatch.setattr(SqliteDialect, "current_time", an_hour_ago_first)
+    run = copies(sqlite_database, "timestamp", timestamp_column_name="changed").run()
+    assert run.ids() == [1]
+    assert run.notes == []
+
+
+@pytest.mark.parametrize("how", ["role", "options", "PGTZ"])
+@pytest.mark.parametrize("mode", ["bulk", "timestamp"])
+def test_zone_of_the_user_that_hides_the_one_of_the_server_is_named(
+    postgresql_database: Database, monkeypatch: pytest.MonkeyPatch, how: str, mode: str
+) -> None:
+    """Only the session of the connector was in UTC: rows came hours late, or were missed, without a word."""
+    database = postgresql_database
+    ((name, user),) = database.rows("SELECT current_database(), current_user")
+    database.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, changed timestamp NOT NULL DEFAULT now())",
+        "INSERT INTO orders VALUES (1, '2026-01-01')",
+    )
+    more = {"timestamp_column_name": "changed"} if mode == "timestamp" else {}
+    assert copies(database, mode, **more).run().notes == []
+    if how == "role":
+        database.execute(f'ALTER ROLE "{user}" IN DATABASE "{name}" SET timezone = \'UTC\'')
+    elif how == "PGTZ":
+        monkeypatch.setenv("PGTZ", "UTC")
+    else:
+        more["connection_url"] = f"{database.jdbc_url}&options=-c%20TimeZone%3DUTC"
+    (note,) = copies(database, mode, **more).run().notes
+    assert "so that of sessions of other users of the database is not known" in note
+    database.execute(f"ALTER DATABASE \"{name}\" SET timezone = 'Asia/Tokyo'")
+    (note,) = copies(database, mode, **more).run().notes
+    assert note.startswith("Sessions of other users of the database are 9 hours ahead of UTC, but db.timezone is in")
+    assert "(changed) may be hours off" in note or mode == "timestamp"
+    database.execute(f"ALTER DATABASE \"{name}\" SET timezone = 'UTC'")
+    assert copies(database, mode, **more).run().notes == []
+
+
+@pytest.mark.parametrize("zone", ["America/Phoenix", "-7"])
+@pytest.mark.parametrize("mode", ["bulk", "timestamp"])
+def test_zone_of_a_role_that_writes_rows_is_named(postgresql_database: Database, mode: str, zone: str) -> None:
+    database = postgresql_database
+    role = database.url.rpartition("/")[2]
+    database.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, changed timestamp NOT NULL DEFAULT now())",
+        "INSERT INTO orders VALUES (1, '2026-01-01')",
+        f"CREATE ROLE {role} LOGIN",
+        f"ALTER ROLE {role} SET timezone = '{zone}'",
+    )
+    try:
+        runs = copies(database, mode, **({"timestamp_column_name": "changed"} if mode == "timestamp" else {}))
+        assert runs.run().notes == []  # It may not write.
+        database.execute(f"GRANT INSERT (changed) ON orders TO {role}")
+        if mode == "timestamp":
+            database.execute("INSERT INTO orders VALUES (2, '2026-01-02')")
+        (note,) = runs.run().notes
+        assert note.startswith(f"Sessions of the role {role} (ALTER ROLE ... SET timezone) are 7 hours behind UTC")
+        database.execute(f"ALTER ROLE {role} SET timezone = 'Etc/UTC'")
+        assert runs.run().notes == []
+    finally:
+        database.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+@pytest.mark.parametrize("server", ["postgresql", "mariadb"])
+def test_tracked_day_whose_default_names_another_zone_is_named(request: pytest.FixtureRequest, server: str) -> None:
+    """Rows of a day that was over in UTC, and not yet in New York, were missed without a word."""
+    database: Database = request.getfixturevalue(f"{server}_database")
+    default, zones = {
+        "postgresql": ("(now() AT TIME ZONE 'America/New_York')::date", ("America/New_York", "UTC")),
+        "mariadb": ("(UTC_DATE())", ("UTC", "America/New_York")),
+    }[server]
+    database.execute(
+        f"CREATE TABLE orders (id int PRIMARY KEY, day date NOT NULL DEFAULT {default})",
+        "INSERT INTO orders VALUES (1, '2026-01-01')",
+    )
+    same, other = (
+        copies(database, "timestamp", db_timezone=zone, timestamp_column_name="day").run().notes for zone in zones
+    )
+    assert same == []
+    (note,) = [n for n in other if n.startswith("Defaults that name the zone")]
+    assert "(day) are hours off, and rows may be missed" in note
+    assert copies(database, "bulk", db_timezone=zones[1]).run().notes == []
+
+
+def test_column_that_is_computed_in_another_zone_is_named(postgresql_database: Database) -> None:
+    postgresql_database.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(),"
+        " local timestamp GENERATED ALWAYS AS (at AT TIME ZONE 'Asia/Tokyo') STORED)",
+        "INSERT INTO orders VALUES (1)",
+    )
+    (note,) = copies(postgresql_database, "bulk").run().notes
+    assert (
+        "the zone Asia/Tokyo are 9 hours ahead of UTC" in note and "an expression, fills (local) are hours off" in note
+    )
+    assert copies(postgresql_database, "bulk", db_timezone="Asia/Tokyo").run().notes == []
