@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import Counter
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 FEWEST_IN_BULK = 50
 """Documents. Requests to an overloaded server become no smaller than this, but for those that fail twice."""
 _SUCCESSES_FOR_MORE = 10
+_UNKNOWN_PARAMETER = re.compile(r"request \[/\S+\] contains unrecognized parameter")
 
 
 class Pace:
@@ -237,8 +239,8 @@ class BulkSender:
             if len(documents) > 1:
                 self._limit_bytes(len(body) // 2)
             return self._refused(bulk, f"a request of {len(body)} bytes is too large for the server ({answer.status})")
-        # A proxy's own 400 says nothing about documents.
-        if answer.status == HTTPStatus.BAD_REQUEST and answer.kind:
+        # A proxy's own 400 says nothing about documents, and neither does that of a server which is too old for us.
+        if answer.status == HTTPStatus.BAD_REQUEST and answer.kind and not _UNKNOWN_PARAMETER.search(answer.reason):
             return self._refused(bulk, answer.reason)
         if answer.status == HTTPStatus.TOO_MANY_REQUESTS or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             error = UnavailableError(

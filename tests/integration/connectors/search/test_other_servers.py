@@ -137,3 +137,12 @@ def test_record_of_a_data_stream_that_was_written_behind_another_of_its_key_coun
     with search_proxy(opensearch.ports[0], lambda number, _: first if number == 1 else None) as proxy:
         written, filtered, (note,) = noted(proxy.url, log, **config)
     assert (written, filtered) == (2, 1) and "The first was load-0@0." in note
+
+
+def test_server_that_does_not_know_a_parameter_rejects_no_document(opensearch, unique_name):
+    """Such as require_alias before Elasticsearch 7.10: each document was dropped as malformed."""
+    with search_proxy(opensearch.ports[0]) as proxy:
+        proxy.rewrite = lambda path: f"{path}&require_anything=true"
+        with pytest.raises(SearchError, match=r"unrecognized parameter: \[require_anything\]") as caught:
+            SearchTask(proxy.url, unique_name, behavior_on_malformed_documents="ignore").write(rows(unique_name, 3))
+    assert caught.value.code == "search.refused"
