@@ -134,13 +134,14 @@ def state_at_plan(run: PlannedRun, table: OffsetsAtPlan) -> PlannedState:
     starts = {r.topic_partition: r.start for r in run.ranges}
     again = {tp: start for tp, start in starts.items() if tp in run.again and tp in table.set_back}
     found = {tp: [table.set_back[tp], start] for tp, start in again.items()}
-    missing = {tp: start for tp, start in starts.items() if start and tp in table.missing}
+    left = left_by_runs(known)
+    missing = {tp: starts.get(tp, left[tp]) for tp in table.missing if tp in left and starts.get(tp, left[tp])}
     earlier = {tp: places for tp, places in _places_of(run.kept, _SET_BACK).items() if tp.topic not in run.gone}
     lacked = {tp: start for tp, start in _offsets_of(run.kept, _MISSING).items() if tp.topic not in run.gone}
     kept = {**known, **_member(_SET_BACK, earlier | found), **_member(_MISSING, lacked | missing)}
-    left = left_by_runs(known)
     notes = [_earlier_note(tp, *earlier[tp]) for tp in sorted(earlier.keys() - again.keys())]
     notes += [_lacked_note(tp, left[tp], lacked[tp]) for tp in sorted((lacked.keys() & left) - missing.keys())]
+    notes += [_missing_note(tp, left[tp]) for tp in sorted(missing.keys() - starts.keys())]
     return PlannedState(
         for_tasks={"v": _VERSION, **known, **_member(_SEEN, table.seen)},
         kept=None if kept == run.kept else kept,
@@ -172,6 +173,14 @@ def _lacked_note(partition: TopicPartition, left: int, start: int) -> str:
     )
 
 
+def _missing_note(partition: TopicPartition, left: int) -> str:
+    return (
+        f"The offsets table has no offset of {partition}, although earlier runs have written its records up to {left}:"
+        " the database is another one, or in an earlier state. This run writes nothing of it. If the records are not in"
+        " the database, set the offsets of the connector back, to write them again."
+    )
+
+
 def at_plan(run: PlannedRun) -> dict[str, Any]:
     """The document without topics that are gone."""
     gone = run.gone | run.forgotten
@@ -200,7 +209,9 @@ def after(run: CopiedRun, run_id: str) -> dict[str, Any]:
         for table in report.details.get(FILLED, ()):
             filled.setdefault(table, set()).add(report.range.topic)
     tables: dict[str, dict[str, Any]] = {COLUMNS: columns, IDENTITIES: identities_of_tables(run.planned.kept) | now}
-    return _document({**left_by_runs(run.planned.kept), **dict(_of_tasks(run))}, tables, run_id, filled)
+    told = _offsets_of(run.planned.kept, _MISSING)  # The report says that the table has no offset of them.
+    left = {tp: offset for tp, offset in left_by_runs(run.planned.kept).items() if tp not in told}
+    return _document({**left, **dict(_of_tasks(run))}, tables, run_id, filled)
 
 
 def _of_tasks(run: CopiedRun) -> Iterator[tuple[TopicPartition, int]]:
