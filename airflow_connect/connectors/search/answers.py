@@ -65,6 +65,8 @@ class Verdict:
         reason: why documents are sent again, in the server's words.
         suggestion: what to do if it stays that way.
         is_overload: whether smaller requests may help.
+        is_uncertain: whether the server may have executed what is sent again: it could not reach a shard any more, or
+            gave no answer at all.
     """
 
     again: list[int] = field(default_factory=list)
@@ -75,6 +77,7 @@ class Verdict:
     reason: str = ""
     suggestion: str = ""
     is_overload: bool = False
+    is_uncertain: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -242,6 +245,7 @@ def _judge_item(
         verdict.again.append(position)
         verdict.reason, verdict.suggestion = reason, suggestion_for(kind)
         verdict.is_overload = verdict.is_overload or status == HTTPStatus.TOO_MANY_REQUESTS
+        verdict.is_uncertain = verdict.is_uncertain or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     elif _is_of_the_index(kind, status, words, str(error.get("reason"))):
         raise SearchError(
             f"Nothing can be written to {target}: {reason}.",

@@ -94,13 +94,14 @@ class _Meaning(Enum):
         " writes to, and stays there."
     )
     NOTHING_LEFT = (
-        "{records} without value, and sent again because an answer was lost: {target} had no document with the key"
-        " then. Either the first try has deleted it, or there was none. The first was {place}. They count as written."
+        "{records} without value, and sent again because an answer was lost, or was an error of the server (5xx):"
+        " {target} had no document with the key then. Either the first try has deleted it, or there was none. The first"
+        " was {place}. They count as written."
     )
     MAYBE_TWICE = (
-        "{records} written to {target} by a request that was sent again because its answer was lost. If the server had"
-        " executed the first try, these documents are there twice: it chooses their ids, or {target} may have moved to"
-        " another index meanwhile. The first was {place}."
+        "{records} written to {target} by a request that was sent again because its answer was lost, or was an error of"
+        " the server (5xx). If the server had executed the first try, these documents are there twice: it chooses their"
+        " ids, or {target} may have moved to another index meanwhile. The first was {place}."
     )
     SAME_VERSION = (
         "{records} not written, because {target} has a document of the same key and version. An earlier run, or an"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import Counter
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 FEWEST_IN_BULK = 50
 """Documents. Requests to an overloaded server become no smaller than this, but for those that fail twice."""
 _SUCCESSES_FOR_MORE = 10
+_UNKNOWN_PARAMETER = re.compile(r"request \[/\S+\] contains unrecognized parameter")
 
 
 class Pace:
@@ -187,15 +189,16 @@ class BulkSender:
         """
         pending, failures, has_raced = [bulk], 0, False
         while pending and not self._ending.is_set():
-            part, is_lost = pending.pop(0), False
+            part = pending.pop(0)
             index_before = self._indices.get(part.target.name, "")
             try:
                 verdict = self._try_in_turn(part)
             except UnavailableError as error:
-                verdict, is_lost = _whole(part, error), True
+                verdict = _whole(part, error, is_uncertain=True)
             if not has_raced and self._config.retries:
                 has_raced = verdict.retry_races()
-            is_lost |= verdict.add_followers(part.documents.ids)  # These were executed.
+            if not self._config.is_stream:  # There, those that were created behind a document that was refused stay.
+                verdict.is_uncertain |= verdict.add_followers(part.documents.ids)  # These were executed.
             self._note(part, verdict)
             if not verdict.again:
                 failures = 0
@@ -205,7 +208,7 @@ class BulkSender:
             if failures > self._config.retries:
                 raise self._exhausted(part, verdict)
             again = part.part(verdict.again)
-            if is_lost:
+            if verdict.is_uncertain:
                 again = again.repeated(index_before)
             # A small request that fails again is divided as well: its documents may be large.
             splits = verdict.is_overload and (len(again.documents) > FEWEST_IN_BULK or failures > 1)
@@ -236,8 +239,8 @@ class BulkSender:
             if len(documents) > 1:
                 self._limit_bytes(len(body) // 2)
             return self._refused(bulk, f"a request of {len(body)} bytes is too large for the server ({answer.status})")
-        # A proxy's own 400 says nothing about documents.
-        if answer.status == HTTPStatus.BAD_REQUEST and answer.kind:
+        # A proxy's own 400 says nothing about documents, and neither does that of a server which is too old for us.
+        if answer.status == HTTPStatus.BAD_REQUEST and answer.kind and not _UNKNOWN_PARAMETER.search(answer.reason):
             return self._refused(bulk, answer.reason)
         if answer.status == HTTPStatus.TOO_MANY_REQUESTS or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             error = UnavailableError(
@@ -287,6 +290,7 @@ class BulkSender:
                 whole.indices.setdefault(index, []).extend(first + n for n in positions)
             whole.reason, whole.suggestion = whole.reason or verdict.reason, whole.suggestion or verdict.suggestion
             whole.is_overload |= verdict.is_overload
+            whole.is_uncertain |= verdict.is_uncertain
         return whole
 
     def _blocked(self, bulk: Bulk, reason: str) -> Verdict:
@@ -326,7 +330,7 @@ class BulkSender:
         )
 
 
-def _whole(bulk: Bulk, error: UnavailableError) -> Verdict:
+def _whole(bulk: Bulk, error: UnavailableError, *, is_uncertain: bool = False) -> Verdict:
     """The whole request again, in smaller parts."""
-    everything = list(range(len(bulk.documents)))
-    return Verdict(everything, reason=error.message.rstrip("."), suggestion=error.suggestion, is_overload=True)
+    everything, reason = list(range(len(bulk.documents))), error.message.rstrip(".")
+    return Verdict(everything, reason=reason, suggestion=error.suggestion, is_overload=True, is_uncertain=is_uncertain)

@@ -11,6 +11,7 @@ from airflow_connect.api.sink_state import PlannedState, StateAfter
 from airflow_connect.connectors.jdbc.sink import keys
 from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
 from airflow_connect.connectors.jdbc.sink.left import (
+    OffsetsAtPlan,
     after,
     last_run,
     left_by_runs,
@@ -36,8 +37,7 @@ class JdbcSinkConnector(SinkConnector):
 
     def __init__(self) -> None:
         """Has not looked at the offsets table yet."""
-        self._set_back: Mapping[TopicPartition, int] = {}
-        self._seen: Mapping[TopicPartition, int] = {}
+        self._found = OffsetsAtPlan()
 
     @classmethod
     def replaces_by_key(cls, config: Mapping[str, str], *, same_offsets: bool = False) -> bool:
@@ -114,13 +114,13 @@ class JdbcSinkConnector(SinkConnector):
             with database.failures(f"read the offsets in {config.offsets_table}"):
                 prepare(connection)
                 with single_statements(connection):
-                    self._set_back = offsets.set_back(connection, topic_ids, last_run_id, left_by_runs(kept))
-        self._seen = offsets.seen
-        return self._set_back
+                    set_back = offsets.set_back(connection, topic_ids, last_run_id, left_by_runs(kept))
+        self._found = OffsetsAtPlan(set_back, offsets.seen, offsets.missing)
+        return set_back
 
     def plan_state(self, run: PlannedRun) -> PlannedState:
         """What earlier runs have left in the offsets table, and what it has now."""
-        return state_at_plan(run, self._set_back, self._seen)
+        return state_at_plan(run, self._found)
 
     def state_after(self, run: CopiedRun) -> StateAfter:
         """The same with what this run has left there; notes about rows in no order, and of earlier runs."""

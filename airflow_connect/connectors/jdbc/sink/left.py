@@ -23,6 +23,7 @@ with the same key change the same row, and no answer of a database tells.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import TopicPartition
@@ -40,8 +41,23 @@ IDENTITIES = "identities"
 """Member of the same: the identity of the tables that it has written."""
 FILLED = "filled"
 """Member of what a task returns for a partition: the tables in which its records have changed rows by their keys."""
-_VERSION, _LEFT, _RUN, _SET_BACK, _SEEN = 1, "left", "run", "set_back", "seen"
+_VERSION, _LEFT, _RUN, _SET_BACK, _SEEN, _MISSING = 1, "left", "run", "set_back", "seen", "missing"
 _SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsAtPlan:
+    """What the offsets table had when the run was planned.
+
+    Attributes:
+        set_back: offsets that are before those that runs have left.
+        seen: these and all others.
+        missing: partitions of which it had none, although runs have left one.
+    """
+
+    set_back: Mapping[TopicPartition, int] = field(default_factory=dict)
+    seen: Mapping[TopicPartition, int] = field(default_factory=dict)
+    missing: Collection[TopicPartition] = ()
 
 
 def left_by_runs(kept: Mapping[str, Any]) -> dict[TopicPartition, int]:
@@ -104,29 +120,32 @@ def last_run(kept: Mapping[str, Any]) -> str:
     return str(kept.get(_RUN, "")) if kept.get("v") == _VERSION else ""
 
 
-def state_at_plan(
-    run: PlannedRun, set_back: Mapping[TopicPartition, int], seen: Mapping[TopicPartition, int]
-) -> PlannedState:
-    """What tasks and the next run are to know, if the table had these offsets at the plan.
+def state_at_plan(run: PlannedRun, table: OffsetsAtPlan) -> PlannedState:
+    """What tasks and the next run are to know.
 
     Where the database was set back, the run commits its offsets to the group before it copies: a run that is killed
     may have written beyond the group's offset, and the next one has to give account of all of it.
 
     Args:
         run: that is planned.
-        set_back: offsets that are before those that runs have left.
-        seen: these and all others.
+        table: what it had.
     """
     known = at_plan(run)
-    starts = {r.topic_partition: r.start for r in run.ranges if r.topic_partition in run.again}
-    again = {partition: start for partition, start in starts.items() if partition in set_back}
-    found = {partition: [set_back[partition], start] for partition, start in again.items()}
+    starts = {r.topic_partition: r.start for r in run.ranges}
+    again = {tp: start for tp, start in starts.items() if tp in run.again and tp in table.set_back}
+    found = {tp: [table.set_back[tp], start] for tp, start in again.items()}
+    left = left_by_runs(known)
+    missing = {tp: starts.get(tp, left[tp]) for tp in table.missing if tp in left and starts.get(tp, left[tp])}
     earlier = {tp: places for tp, places in _places_of(run.kept, _SET_BACK).items() if tp.topic not in run.gone}
-    kept = {**known, **_member(_SET_BACK, earlier | found)}
+    lacked = {tp: start for tp, start in _offsets_of(run.kept, _MISSING).items() if tp.topic not in run.gone}
+    kept = {**known, **_member(_SET_BACK, earlier | found), **_member(_MISSING, lacked | missing)}
+    notes = [_earlier_note(tp, *earlier[tp]) for tp in sorted(earlier.keys() - again.keys())]
+    notes += [_lacked_note(tp, left[tp], lacked[tp]) for tp in sorted((lacked.keys() & left) - missing.keys())]
+    notes += [_missing_note(tp, left[tp]) for tp in sorted(missing.keys() - starts.keys())]
     return PlannedState(
-        for_tasks={"v": _VERSION, **known, **_member(_SEEN, seen)},
+        for_tasks={"v": _VERSION, **known, **_member(_SEEN, table.seen)},
         kept=None if kept == run.kept else kept,
-        notes=[_earlier_note(partition, *earlier[partition]) for partition in sorted(earlier.keys() - again.keys())],
+        notes=notes,
         group_offsets=again,
     )
 
@@ -142,6 +161,23 @@ def _earlier_note(partition: TopicPartition, offset: int, start: int) -> str:
         f"A run that ended before its commit has found that the database had the records of {partition} up to {offset}"
         " only, and earlier runs had written more: it was set back, such as by a restored backup."
         f" {left_out if start > offset else again}"
+    )
+
+
+def _lacked_note(partition: TopicPartition, left: int, start: int) -> str:
+    return (
+        f"A run that ended before its commit has found no offset of {partition} in the offsets table, although earlier"
+        f" runs had written its records up to {left}: the database is another one, or in an earlier state. That run"
+        f" began at offset {start}. If the records before are not in the database, set the offsets of the connector"
+        " back, to write them again."
+    )
+
+
+def _missing_note(partition: TopicPartition, left: int) -> str:
+    return (
+        f"The offsets table has no offset of {partition}, although earlier runs have written its records up to {left}:"
+        " the database is another one, or in an earlier state. This run writes nothing of it. If the records are not in"
+        " the database, set the offsets of the connector back, to write them again."
     )
 
 
@@ -173,7 +209,9 @@ def after(run: CopiedRun, run_id: str) -> dict[str, Any]:
         for table in report.details.get(FILLED, ()):
             filled.setdefault(table, set()).add(report.range.topic)
     tables: dict[str, dict[str, Any]] = {COLUMNS: columns, IDENTITIES: identities_of_tables(run.planned.kept) | now}
-    return _document({**left_by_runs(run.planned.kept), **dict(_of_tasks(run))}, tables, run_id, filled)
+    told = _offsets_of(run.planned.kept, _MISSING)  # The report says that the table has no offset of them.
+    left = {tp: offset for tp, offset in left_by_runs(run.planned.kept).items() if tp not in told}
+    return _document({**left, **dict(_of_tasks(run))}, tables, run_id, filled)
 
 
 def _of_tasks(run: CopiedRun) -> Iterator[tuple[TopicPartition, int]]:

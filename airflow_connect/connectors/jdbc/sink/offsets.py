@@ -74,6 +74,8 @@ class OffsetsTable:
         """Partitions that had no offset before."""
         self.seen: dict[TopicPartition, int] = {}
         """The offsets that `set_back` has found."""
+        self.missing: set[TopicPartition] = set()
+        """Partitions of which `set_back` has found none, although runs have left one."""
 
     @cached_property
     def _table(self) -> Table:
@@ -169,6 +171,7 @@ class OffsetsTable:
         from sqlalchemy import inspect, select
 
         if not inspect(connection).has_table(self._table.name, schema=self._table.schema):
+            self.missing = topic_ids.keys() & left.keys()
             return {}
         columns = self._table.c
         claimed = select(columns.run_id).where(columns.place == self._place("", -1, ""))
@@ -180,6 +183,8 @@ class OffsetsTable:
             position = self.read(connection, partition, topic_id)
             if position is not None:
                 self.seen[partition] = position.next_offset
+            elif partition in left:
+                self.missing.add(partition)
             if position is not None and (partition not in left or position.next_offset < left[partition]):
                 found[partition] = position.next_offset
         return found

@@ -126,9 +126,9 @@ class SinkRun(RunInProgress):
         kafka.ensure_dead_letter_queue()
         documents = RunDocuments.of(self._config.sink, planned)
         plan = self._noting(plan, tuple(documents.state.notes))
-        offsets = documents.state.group_offsets
-        state = replace(state, connector=begin_at(kafka, state.connector, plan, offsets))
-        state = self._begin(kafka, replace(state, connector=documents.told(state.connector)), plan)
+        # With the document: it has the reason for these offsets, which the next run must find with them.
+        told = begin_at(kafka, documents.told(state.connector), plan, documents.state.group_offsets)
+        state = self._begin(kafka, replace(state, connector=told), plan)
         self._staged.publisher.preflight()  # After `begin`: it starts an upload, which a crash may leave.
         settings = self._config.task_settings(plan.created_ms)
         settings = replace(

@@ -73,11 +73,36 @@ def test_offsets_that_stay_behind_those_of_kafka_are_no_earlier_state(sink, kafk
 
 
 def test_partition_of_which_the_database_has_no_offset_any_more_is_named(sink, produce):
+    """Also if the run that finds it fails: its tasks insert an offset, and the next run found nothing wrong."""
     produce(sink.topic, WRITTEN_BEFORE)
     sink.run()
     sink.target.execute(*(f"DELETE FROM {table}" for table in all_tables(sink)))
-    produce(sink.topic, numbers(10, 12, 0))
-    report = sink.run()
-    (note,) = (note for note in report.notes if "had no offset" in note)
-    assert f"of {sink.topic}-0, although earlier runs have written its records up to 10" in note
+    produce(sink.topic, [*numbers(10, 12, 0), (0, None, '{"n": null}')])
+    assert sink.try_run().error is not None
+    report = sink.run(errors_tolerance="all")
+    idle, note = (note for note in sorted(report.notes, reverse=True) if "no offset" in note)
+    assert f"has found no offset of {sink.topic}-0 in the offsets table, although" in note
+    assert "its records up to 10: " in note and "That run began at offset 10." in note
+    assert idle.startswith(f"The offsets table has no offset of {sink.topic}-1, although earlier runs have written its")
     assert rows(sink) == [10, 11]
+    sink.target.execute(*(f"DELETE FROM {table}" for table in all_tables(sink)))
+    produce(sink.topic, numbers(12, 13, 0))
+    (note,) = (note for note in sink.run().notes if "no offset" in note)  # The other partition was named before.
+    assert f"had no offset of {sink.topic}-0, although earlier runs have written its records up to 13" in note
+    produce(sink.topic, numbers(13, 14, 0))
+    assert not [note for note in sink.run().notes if "no offset" in note]
+    assert rows(sink) == [12, 13]
+
+
+def test_partition_that_is_newer_than_a_restored_database_is_named_although_it_has_no_new_records(sink, produce):
+    produce(sink.topic, numbers(0, 10, 0))
+    sink.run()
+    back_up(sink)
+    produce(sink.topic, LOST)
+    sink.run()
+    restore(sink)
+    produce(sink.topic, numbers(20, 25, 0))
+    report = sink.run()
+    assert len(was_set_back(report.notes)) == 1
+    (note,) = (note for note in report.notes if "no offset" in note)
+    assert f"no offset of {sink.topic}-1, although earlier runs have written its records up to 3: " in note

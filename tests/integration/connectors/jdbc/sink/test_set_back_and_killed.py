@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from airflow_connect.runtime.driver.sink.run import SinkRun
 from tests.integration.connectors.jdbc.sink.test_set_back import back_up, commit, numbers, restore, rows
 from tests.support.copies.jdbc_sink import JdbcSink, jdbc_sink
 from tests.support.kafka_data import every_record
@@ -79,6 +81,19 @@ def test_run_that_is_killed_while_it_writes_lost_records_again_leaves_its_part_t
     assert any("from 10 up to 25" in note for note in report.notes) == (moment == "audited")
     produce(sink.topic, numbers(25, 26, 0))
     assert set_back(sink.run(**config).notes) == []
+
+
+def test_run_that_is_killed_as_soon_as_it_has_set_the_offsets_of_the_group_back_is_named(sink, produce, monkeypatch):
+    """Group and state had the offsets of the database then, and nothing told why."""
+    two_runs(sink, produce)
+    restore(sink)
+    monkeypatch.setattr(SinkRun, "_begin", Mock(side_effect=Crashed))
+    with pytest.raises(Crashed):
+        sink.run()
+    monkeypatch.undo()
+    assert sink.offsets() == {0: 10, 1: 10}
+    assert len(set_back(sink.run().notes)) == 2
+    assert rows(sink) == ALL
 
 
 def test_database_that_goes_back_between_the_plan_and_the_tasks_fails_the_run_and_loses_nothing(sink, produce):
