@@ -1,10 +1,11 @@
 """The indices behind a target: whether they stay the same, and what they do to documents without an error.
 
 A server creates an index again when a document comes for one that was deleted, and says nothing. The id of an index
-(`index.uuid`) tells. The connector keeps it from run to run, `{"v": 1, "indices": {target: id}}`, so that an index that
-was deleted between two runs is named also if a run that failed has created it. Of an alias or a data stream, it keeps
-`{"behind": {target: {index: id}}}`: an alias is moved to another index after a reindexing, which has copied what the
-index had when it began.
+(`index.uuid`) tells. One that was closed and restored from a snapshot keeps it, and gets an `index.history.uuid`, which
+follows it here after a `+`. The connector keeps both from run to run, `{"v": 1, "indices": {target: id}}`, so that an
+index that was deleted between two runs is named also if a run that failed has created it. Of an alias or a data stream,
+it keeps `{"behind": {target: {index: id}}}`: an alias is moved to another index after a reindexing, which has copied
+what the index had when it began.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ BEHIND = "behind"
 CREATED = "created"
 """Member of the same: targets that the task has created, and named."""
 LOOK = (
-    "?filter_path=error,status,*.settings.index.uuid,*.settings.index.mapping.ignore_malformed,*.mappings"
-    ",*.aliases.*.is_write_index"
+    "?filter_path=error,status,*.settings.index.uuid,*.settings.index.history.uuid"
+    ",*.settings.index.mapping.ignore_malformed,*.mappings,*.aliases.*.is_write_index"
 )
 """Options of a request that shows a target, of whose answer `Indices` is made."""
 UNSEEN = "So the run cannot see whether it is deleted meanwhile, nor whether its mapping ignores values."
@@ -43,6 +44,7 @@ _VERSION = 1
 _SHOWN = 3
 _MOST_KEPT = 20
 _EARLIER = 3
+_HISTORY = "+"
 _IGNORES = "ignore_malformed"
 _GENERATION = re.compile(r"\.ds-.*-(\d+)")
 
@@ -71,7 +73,8 @@ class Indices:
         written: dict[str, str] = {}
         for name, index in sorted(found.items()):
             settings = index.get("settings", {}).get("index", {})
-            ids[name] = str(settings.get("uuid", ""))
+            parts_of_id = (settings.get("uuid"), settings.get("history", {}).get("uuid"))
+            ids[name] = _HISTORY.join(str(part) for part in parts_of_id if part)
             written |= {alias: name for alias, own in index.get("aliases", {}).items() if own.get("is_write_index")}
             whole = [f"index.mapping.{_IGNORES}"] if _is_set(settings.get("mapping", {}).get(_IGNORES)) else []
             if ignores := [*whole, *_ignoring_fields(index.get("mappings", {}), "")]:
@@ -171,9 +174,10 @@ def state_after(run: CopiedRun) -> StateAfter:
         created.update(report.details.get(CREATED, ()))
     later = next((f"{r.range.topic_partition} from offset {r.range.start}" for r in run.reports if r.range.start), "")
     notes = [
-        _note_on_others(name, found, later)
+        _note_on_restored(name, restored, later) if restored else _note_on_others(name, found, later)
         for name, found in sorted(now.items())
-        if later and name not in created and name in known and _are_others(known[name], found)
+        if later and name not in created and name in known
+        if (restored := _restored(known[name], found)) or _are_others(known[name], found)
     ]
     known |= now
     plain = {name: found[name] for name, found in known.items() if name in found}
@@ -218,6 +222,29 @@ def _are_others(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
         return False
     last = max(map(_generation, before))
     return last < 0 or max(map(_generation, now)) <= last
+
+
+def uuid_of(index: str) -> str:
+    """What stays of the id of an index when it is restored from a snapshot."""
+    return index.partition(_HISTORY)[0]
+
+
+def _restored(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Indices that were closed, and restored from a snapshot."""
+    return [
+        name
+        for name, index in sorted(now.items())
+        if name in before and before[name] != index and uuid_of(before[name]) == uuid_of(index)
+    ]
+
+
+def _note_on_restored(name: str, restored: Sequence[str], later: str) -> str:
+    of = "" if name in restored else f", of {name},"
+    return (
+        f"{_few(restored)}{of} was restored from a snapshot since the last run. This run writes {later} on. Documents"
+        " that runs have written after the snapshot are not in it: set the offsets of the connector back to before it,"
+        " to write them again."
+    )
 
 
 def _note_on_others(name: str, now: Mapping[str, str], later: str) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.sink_state import PlannedState
 from airflow_connect.connectors.search.filled import topics_of_targets
-from airflow_connect.connectors.search.indices import BEHIND, INDICES, indices_of_targets
+from airflow_connect.connectors.search.indices import BEHIND, INDICES, indices_of_targets, uuid_of
 
 if TYPE_CHECKING:
     from airflow_connect.api.sink_state import CopiedRun, PlannedRun
@@ -81,7 +81,7 @@ def are_mixed(state: Mapping[str, Any], topic: str, target: str, ids: Collection
 
 def _are_same(before: Collection[str], now: Collection[str]) -> bool:
     """Whether a target has an index that it had; also if that is not known."""
-    return not before or not now or bool(set(before) & set(now))
+    return not before or not now or bool({*map(uuid_of, before)} & {*map(uuid_of, now)})
 
 
 def _of_earlier_runs(kept: Mapping[str, Any]) -> tuple[dict[str, int], set[str], _Recreated]:

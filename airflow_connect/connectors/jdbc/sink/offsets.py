@@ -260,8 +260,10 @@ class OffsetsTable:
         columns = self._table.c
         created = (columns.connector == self._connector) & (columns.kafka_partition == _CREATED)
         found: list[str] = []
-        rows = connection.execute(select(columns.place, columns.errant, columns.run_id).where(created)).all()
-        for place, sentence, by in rows:
+        chosen = select(columns.place, columns.errant, columns.run_id, columns.connector)
+        for place, sentence, by, connector in connection.execute(chosen.where(created)).all():
+            if connector != self._connector:
+                continue  # A collation may take the names of two connectors for equal.
             if by == told_by:
                 connection.execute(delete(self._table).where(columns.place == place))
             elif by != run_id:

@@ -22,9 +22,10 @@ BREAKER = "network.breaker.inflight_requests.limit"
 
 
 @pytest.fixture(scope="module")
-def small_node() -> Iterator[OpenSearchServer]:
-    """Takes requests up to 128 KiB; 64 KiB of documents at a time."""
+def small_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenSearchServer]:
+    """Takes requests up to 128 KiB; 64 KiB of documents at a time. It can write snapshots."""
     settings = {"http.max_content_length": f"{MOST_BYTES}b", "indexing_pressure.memory.limit": f"{PRESSURE_BYTES}b"}
+    settings["path.repo"] = str(tmp_path_factory.mktemp("snapshots"))
     server = OpenSearchServer.start(settings=settings)
     yield server
     server.discard()
@@ -107,3 +108,36 @@ def test_cluster_that_somebody_has_made_read_only_is_named(small_node, unique_na
     assert blocked.value.code == "search.blocked" and "cluster read-only" in blocked.value.message
     assert new.value.code == "search.create" and "cluster read-only" in new.value.message
     assert documents(small_node, unique_name) == wanted(3)
+
+
+def test_index_that_was_closed_and_restored_from_a_snapshot_is_named(kafka, small_node, make_topic, produce):
+    """It keeps its id: the documents of runs after the snapshot were missing without a word."""
+    topic = make_topic(partitions=1)
+    sink = search_sink(kafka, small_node, topic)
+
+    def call(method, path, body=None):
+        status, answer = small_node.request(method, path, body)
+        assert status == 200, answer
+        return answer
+
+    def notes_of_a_run():
+        produce(topic, [(0, None, '{"n": 1}')])
+        return [note for note in sink.run().notes if "snapshot" in note]
+
+    place = next(iter(call("GET", "/_nodes/settings?flat_settings=true")["nodes"].values()))["settings"]["path.repo"]
+    call("PUT", "/_snapshot/backup", {"type": "fs", "settings": {"location": place}})
+    assert notes_of_a_run() == []
+    call("PUT", "/_snapshot/backup/one?wait_for_completion=true", {"indices": sink.bucket})
+    assert notes_of_a_run() == []
+    call("POST", f"/{sink.bucket}/_close")
+    call("POST", "/_snapshot/backup/one/_restore?wait_for_completion=true", {"indices": sink.bucket})
+
+    (note,) = notes_of_a_run()
+
+    assert note.startswith(f"{sink.bucket} was restored from a snapshot since the last run. This run writes {topic}-0")
+    assert "from offset 2 on" in note
+    assert sorted(sink.documents()) == [f"{topic}+0+0", f"{topic}+0+2"]
+    assert notes_of_a_run() == []
+    sink.set_offsets({0: 1})
+    assert notes_of_a_run() == []
+    assert sorted(sink.documents()) == [f"{topic}+0+{n}" for n in range(5)]

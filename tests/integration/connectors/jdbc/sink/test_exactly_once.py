@@ -10,7 +10,11 @@ from sqlalchemy import event
 from airflow_connect.api import schema as s
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.sink import Delivery
+from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
 from airflow_connect.connectors.jdbc.sink.connector import JdbcSinkConnector
+from airflow_connect.connectors.jdbc.sink.offsets import OffsetsTable
+from airflow_connect.connectors.jdbc.sink.sessions import prepare, single_statements
+from airflow_connect.databases import connecting
 from airflow_connect.errors import AccessError, DataError, FencedError, UnavailableError
 from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner
 from tests.devstack.mariadb import MariaDbServer
@@ -67,6 +71,21 @@ def test_offsets_of_two_connectors_are_apart(sqlite_database):
     for name in ("one", "One"):
         SinkRun(sqlite_database, name).write(numbers(0, 2))
     assert written(sqlite_database) == [1000, 1000, 1001, 1001]
+
+
+def test_tables_that_another_connector_has_created_are_not_told(mariadb_database):
+    """MariaDB takes the names for equal, so that the report of the wrong connector had the sentence."""
+    config = {"name": "n", "topics": "t", "connection.url": mariadb_database.jdbc_url}
+    settings = JdbcSinkConfig.from_config({**config, "connector.class": "JdbcSink"}).connection
+    with connecting.Database(settings) as database, database.connected() as connection:
+        prepare(connection)
+        one, other = (OffsetsTable(database, "airflow_connect_offsets", name) for name in ("one", "One"))
+        with single_statements(connection):
+            one.ensure(connection)
+        one.created(connection, "t", "created", ("first", 1))
+        with single_statements(connection):
+            assert other.untold(connection, "second", "") == []
+            assert one.untold(connection, "third", "") == ["created"]
 
 
 def test_topic_that_was_created_again_begins_anew(sqlite_database):
