@@ -22,15 +22,28 @@ _ZONES = """
 SELECT CASE WHEN s.setrole <> 0 THEN s.setrole::text END, r.rolname, substr(setting, 10), r.rolname = session_user
 FROM pg_catalog.pg_db_role_setting s LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole, unnest(s.setconfig) setting
 WHERE s.setdatabase IN (0, (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()))
-  AND setting ILIKE 'timezone=%%' AND (s.setrole = 0 OR r.rolcanlogin) ORDER BY s.setdatabase, s.setrole
+  AND setting ILIKE 'timezone=%%'
+  AND (s.setrole = 0 OR r.rolname = session_user OR (r.rolcanlogin AND NOT r.rolsuper))
+ORDER BY s.setdatabase, s.setrole
 """
-"""Those of ALTER ROLE and ALTER DATABASE. What is set for one database comes last, and counts."""
+"""Those of ALTER ROLE and ALTER DATABASE. What is set for one database comes last, and counts.
+
+Other superusers are left out: hosts of databases have such a role with a zone (rdsadmin), which writes no rows.
+"""
 _MAY_WRITE = """
-SELECT c.relkind <> ALL('{r,p}') OR c.relispartition OR has_any_column_privilege(%(role)s::oid, c.oid, 'INSERT, UPDATE')
-FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = %(schema)s AND c.relname = %(table)s
+WITH named AS (
+  SELECT c.oid, c.relkind = ANY('{r,p}') AND NOT c.relispartition AS is_plain
+  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  WHERE n.nspname = %(schema)s::text AND c.relname = %(table)s::text
+)
+SELECT EXISTS (
+  SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relkind = ANY('{r,p}') AND n.nspname !~ '^pg_|^information_schema$'
+    AND (c.oid IN (SELECT oid FROM named) OR NOT EXISTS (SELECT 1 FROM named WHERE is_plain))
+    AND has_any_column_privilege(%(role)s::oid, c.oid, 'INSERT, UPDATE')
+)
 """
-"""Rows of a partition may come through its table, and those of a view through any other one."""
+"""Rows of a partition may come through its table, and those of a view or a query through any other one."""
 
 
 class OtherZone(NamedTuple):
@@ -92,7 +105,5 @@ def _is_of_client(reading: Reading) -> bool:
 
 
 def _may_write(reading: Reading, role: str, table: TableId | None) -> bool:
-    if table is None:
-        return True
-    place = {"role": role, "schema": table.schema, "table": table.table}
-    return bool(reading.connection.exec_driver_sql(_MAY_WRITE, place).scalar())
+    place = {"schema": None, "table": None} if table is None else {"schema": table.schema, "table": table.table}
+    return bool(reading.connection.exec_driver_sql(_MAY_WRITE, {"role": role, **place}).scalar())
