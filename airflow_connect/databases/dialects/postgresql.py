@@ -19,7 +19,7 @@ QUOTES_TYPES = "airflow_connect.quotes_types"
 """Key of a connection's `info`: whether other sessions write names of types with quotes."""
 ZONE_SOURCE = "airflow_connect.zone_source"
 """Key of a connection's `info`: where the zone of its session came from, as `pg_settings` has it."""
-_ZONE_SOURCE = "SELECT source FROM pg_catalog.pg_settings WHERE name = 'TimeZone'"
+_ZONE_SOURCE = "SELECT source FROM pg_catalog.pg_settings WHERE lower(name) = 'timezone'"
 _REPLAYED = """
 SELECT coalesce(pg_last_xact_replay_timestamp(), (SELECT checkpoint_time FROM pg_control_checkpoint()))
 """
@@ -80,7 +80,7 @@ class PostgreSqlDialect(DatabaseDialect):
             ConfigError: a pooler has kept a setting of the address from the server.
         """
         self.note_zone(connection)
-        connection.info[ZONE_SOURCE] = connection.exec_driver_sql(_ZONE_SOURCE).scalar_one()
+        connection.info[ZONE_SOURCE] = connection.exec_driver_sql(_ZONE_SOURCE).scalar()
         _refuse_lost_options(connection)
         connection.info[QUOTES_TYPES] = connection.exec_driver_sql("SHOW quote_all_identifiers").scalar_one() == "on"
         connection.exec_driver_sql("; ".join(self.session_settings))
