@@ -37,6 +37,13 @@ class GoneError(Exception):
     """The file no longer exists, or another file has its name."""
 
 
+class FileChangedError(UnavailableError):
+    """The content of a file is not what it was when the run was planned. Another run finds out what is there now."""
+
+    code = "file.changed_meanwhile"
+    ends_task = True
+
+
 class FileBytes(Protocol):
     """An open file."""
 
@@ -90,12 +97,11 @@ class FileSystem(Protocol):
         """Release connections."""
 
 
-def changed_meanwhile(what: str) -> UnavailableError:
+def changed_meanwhile(what: str) -> FileChangedError:
     """The error for a file that was truncated or replaced while a run used it; `what`: a clause that names it."""
-    return UnavailableError(
+    return FileChangedError(
         f"A file changed while this run used it: {what}. Either a program has rotated it, and what was not read is in"
         " the rotated file, or its content was deleted, and what was not read is lost.",
-        code="file.changed_meanwhile",
         suggestion="Run again: the next run looks for the content under other names, resumes from the committed offset,"
         " and reports what it does not find.",
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from airflow_connect.api.record import SourceRecord
@@ -41,7 +42,7 @@ class FileStreamSourceTask(SourceTask):
         self._file_systems: FileSystems | None = None
         self._item: OpenItem | None = None
         self._cursor: _Cursor | None = None
-        self._waiting: Iterator[tuple[Item, FileOffset | None]] = iter(())
+        self._waiting: deque[tuple[Item, FileOffset | None]] = deque()
         self._ended = False
         self._failure: ConnectError | None = None
         self._made: tuple[int, list[SourceRecord]] | None = None
@@ -60,7 +61,7 @@ class FileStreamSourceTask(SourceTask):
         offsets = [None if value is None else FileOffset.of(value) for value in known]
         # A bare number is from a worker; the connector has converted it, or the file is read from there.
         ours = [offset if isinstance(offset, FileOffset) else None for offset in offsets]
-        self._waiting = iter(zip(items, ours, strict=True))
+        self._waiting = deque(zip(items, ours, strict=True))
         self._ended = not items
 
     def poll(self) -> Sequence[SourceRecord] | None:
@@ -133,6 +134,10 @@ class FileStreamSourceTask(SourceTask):
         if cursor is not None:
             self._count_changed(cursor, count)
             self._cursor = cursor._replace(at=cursor.at + count) if cursor.left > count else None
+            if self._cursor is None:
+                after = FileOffset.of(cursor.item.offset(cursor.block, cursor.at + count - 1))
+                assert isinstance(after, FileOffset)
+                self._waiting[0] = self._waiting[0][0], after
         if self._cursor is None:
             # Look ahead, so that the run knows that this was the end without another call. A failure there must not
             # lose the lines that are about to be returned.
@@ -173,22 +178,25 @@ class FileStreamSourceTask(SourceTask):
             else:
                 self._item.close()
                 self._item = None
+                self._waiting.popleft()
         return self._cursor
 
     def _open_next(self) -> None:
-        following = next(self._waiting, None)
-        if following is None:
+        """Open the first item that waits; it waits until it is read to its end, because opening may fail for a moment."""
+        if not self._waiting:
             self._ended = True
             return
-        item, offset = following
+        item, offset = self._waiting[0]
         if self._file_systems is None:
             raise RuntimeError("The task was not started.")
         try:
             self._item = OpenItem.of(item, offset, self._config, self._file_systems)
+            return
         except GoneError as error:
             self.context.note(f"A file of this run was skipped: {error}. It is left for the next run.")
         except DataError as error:
             self._leave_out(error)
+        self._waiting.popleft()
 
     def _read(self, item: OpenItem) -> Block | None:
         try:
@@ -197,6 +205,12 @@ class FileStreamSourceTask(SourceTask):
             self.context.note(f"During reading, {error}. The rest is left for the next run.")
         except DataError as error:
             self._leave_out(error)
+        except ConnectError as error:
+            if not error.ends_task:
+                # A reader that has failed may have lost a part of what it has read: begin after the last line.
+                item.close()
+                self._item = None
+            raise
         return None
 
     def _leave_out(self, error: DataError) -> None:
