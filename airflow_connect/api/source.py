@@ -212,7 +212,10 @@ class SourceTaskContext(Protocol):
         """
 
     def skip_to(self, partition: SourcePartition, offset: SourceOffset) -> None:
-        """Set the offset after the next batch of `poll`, although no record has it (for skipped input)."""
+        """Set the offset after the next batch of `poll`, although no record has it (for skipped input).
+
+        It also counts if that `poll` then raises a `RetriableError` and is repeated.
+        """
 
     def raise_error(self, error: Exception) -> None:
         """Fail the task with `error` as soon as the task's current method returns."""

@@ -11,7 +11,7 @@ from airflow_connect.api.source import SourceTask
 from airflow_connect.connectors.metrics.config import MetricsConfig
 from airflow_connect.connectors.metrics.ranges import HostRange
 from airflow_connect.connectors.metrics.sampler import Sample, Sampler, open_sampler
-from airflow_connect.errors import ConnectError, DataError, RetriableError, TaskFailedError
+from airflow_connect.errors import ConnectError, DataError, TaskFailedError
 
 HOST, METRIC, TIMESTAMP_MS = "host", "metric", "timestamp"
 VALUE_SCHEMA = schemas.struct(
@@ -54,8 +54,8 @@ class MetricsSourceTask(SourceTask):
         while self._next_host < len(self._hosts) and len(records) < self._config.batch_size:
             try:
                 records += self._records(self._hosts[self._next_host])
-            except RetriableError:
-                if not records:
+            except ConnectError as error:
+                if not error.retriable or not records:
                     raise
                 return records  # The next call samples the failed host again.
             self._next_host += 1

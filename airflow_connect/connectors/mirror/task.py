@@ -215,20 +215,23 @@ class MirrorSourceTask(SourceTask):
             return None
         left = self.context.records_left
         count = min(len(batch), most if left is None else min(most, max(1, left)))
-        self._batch = batch.slice(count, len(batch)) if count < len(batch) else None
         taken = batch.slice(0, count)
+        place = self._places[taken.topic_partition]
+        position = int(taken.offsets[-1]) + 1
+        is_last = position >= place.planned.end
+        if (is_last and len(self._unfinished) == 1) or time.monotonic() >= self._next_check:
+            # Before anything counts as returned: if the source cluster does not answer, the poll is repeated.
+            self._check_topics()
+        self._batch = batch.slice(count, len(batch)) if count < len(batch) else None
         self._joined.add(taken)
         if not taken.timestamps.all():
             self.context.note(_ZERO_TIMESTAMP)
-        place = self._places[taken.topic_partition]
-        place.position = int(taken.offsets[-1]) + 1
+        place.position = position
         if self._syncs is not None:
             self._syncs.returned(taken.topic_partition, taken.offsets)
-        if place.position >= place.planned.end:
+        if is_last:
             self._unfinished.pop(taken.topic_partition, None)
             self._tell_how_it_was_read()
-        if not self._unfinished or time.monotonic() >= self._next_check:
-            self._check_topics()
         return taken
 
     def _look_at(self, batch: ColumnBatch, headers: pa.ListArray[Any] | None) -> None:

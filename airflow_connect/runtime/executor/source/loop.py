@@ -187,10 +187,14 @@ class SourceLoop:
         """Poll and send the result; returns whether there was anything, including lines that yield no record."""
         came = self._poll_and_send()
         self._account_for_chain()
+        return self._keep_skipped() or came
+
+    def _keep_skipped(self) -> bool:
+        """Keep the offsets that the task has set without a record; returns whether there are any."""
         skipped = self._parts.context.take_skipped()
         for partition, offset in skipped:
             self._parts.offsets.reached(partition, offset)
-        return came or bool(skipped)
+        return bool(skipped)
 
     def _account_for_chain(self) -> None:
         """Count what a task that runs its own chain has dropped, and apply `errors.*` to what failed there."""
@@ -410,7 +414,8 @@ class SourceLoop:
             try:
                 return self.call(method, poll)
             except ConnectError as error:
-                self._parts.context.take_skipped()
+                # What the task has left behind before it failed, it does not tell again.
+                self._keep_skipped()
                 if not error.retriable or error.ends_task or error.code == "task.plugin_failed" or not tries.pause():
                     raise
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,6 +24,8 @@ from airflow_connect.kafka.reading.column_batch import ColumnBatch
 from airflow_connect.kafka.reading.message_headers import headers_array
 from airflow_connect.kafka.writing import task_producer
 from airflow_connect.kafka.writing.task_producer import TaskProducer
+from airflow_connect.retrying import Backoff
+from airflow_connect.runtime.executor.source import loop
 from tests.integration.connectors.mirror.conftest import Mirror, offsets_of
 from tests.support.session.searching import seed_day
 from tests.support.waiting import wait_until
@@ -57,6 +60,32 @@ def test_every_record_is_copied_byte_for_byte(mirror: Mirror, columnar: bool) ->
         assert report.records == 700
 
     assert mirror.copies() == mirror.originals()
+
+
+@BOTH_PATHS
+def test_source_that_does_not_answer_for_a_moment_loses_no_record(
+    mirror: Mirror, columnar: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each second question whether the topic is still the same fails, one after each batch of 50 records."""
+    resolve, asked = task.resolve_topics, itertools.count()
+
+    def sometimes(*args: Any) -> Any:
+        if next(asked) % 2:
+            raise UnavailableError("The source cluster did not answer.")
+        return resolve(*args)
+
+    mirror.write(mirror.topic, [(n % 3, str(n), f"value {n}", 1_000 + n) for n in range(600)])
+    monkeypatch.setattr(batch_fetch, "MAX_MESSAGES", 50)
+    monkeypatch.setattr(task, "RECORDS_AT_ONCE", 50)
+    monkeypatch.setattr(task, "CHECK_TOPICS_S", 0.0)
+    monkeypatch.setattr(task, "resolve_topics", sometimes)
+    monkeypatch.setattr(loop, "POLL_BACKOFF", Backoff(0.001))
+
+    report = mirror.run(columnar=columnar, tasks_max="1")
+
+    assert next(asked) > 10
+    assert mirror.copies() == mirror.originals()
+    assert report.records == 600
 
 
 def test_record_of_one_megabyte_is_copied(mirror: Mirror) -> None:
