@@ -84,7 +84,9 @@ def test_source_that_does_not_answer_for_a_moment_loses_no_record(
     report = mirror.run(columnar=columnar, tasks_max="1")
 
     assert next(asked) > 10
-    assert mirror.copies() == mirror.originals()
+    copies, originals = mirror.copies(), mirror.originals()
+    assert {number: len(copied) for number, copied in originals.items()} == {0: 200, 1: 200, 2: 200}
+    assert copies == originals
     assert report.records == 600
 
 
