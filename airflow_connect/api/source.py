@@ -246,7 +246,8 @@ class SourceTask(Task):
         that record.
 
         Raises:
-            RetriableError: it is called again, after a pause.
+            RetriableError: it is called again, after a pause. Raise it before records count as returned: the next call
+                must return them.
             Exception: anything else fails the task.
         """
 
