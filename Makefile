@@ -53,7 +53,7 @@ chromium:
 	|| { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium >/dev/null; }
 
 # The longest tests start first, so that all processes end together: tests/support/session/scheduling.py. Lint needs one core for half a minute.
-test: $(STAMP) ## lint, and at the same time all tests on real servers, with four kill rounds of each kind
+test: $(STAMP) ## lint, and at the same time all tests on real servers, with two kill rounds of each kind, but without the long ones
 	@$(BIN)/python -c 'import platform as p; print("Python", p.python_version(), "on", p.system(), p.machine())'
 	@$(MAKE) --no-print-directory lint & lint=$$!; \
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS); status=$$?; \
@@ -72,8 +72,8 @@ lowest: $(STAMP) ## the tests without servers and those of Spark, with the oldes
 	@VIRTUAL_ENV="$(CURDIR)/.cache/lowest" $(UV) pip install --quiet --no-deps --no-build-isolation -e .
 	@.cache/lowest/bin/python -m pytest -n $(WORKERS) tests/unit tests/integration/runtime/engine/test_local.py $(ARGS)
 
-soak: $(STAMP) ## 1,000 kill rounds of each kind, large directories and fleets, long searches; takes hours
-	@AIRFLOW_CONNECT_SOAK=1 $(BIN)/python -m pytest -m 'crash or soak or hypothesis' --timeout=0 $(ARGS)
+soak: $(STAMP) ## the long tests, 1,000 kill rounds of each kind, large directories and fleets, long searches; takes hours
+	@AIRFLOW_CONNECT_SOAK=1 $(BIN)/python -m pytest -m 'crash or soak or hypothesis or long' --timeout=0 $(ARGS)
 
 bench: $(STAMP) ## measure records per second, CPU and memory; every record is counted back
 	@$(BIN)/python tests/bench/run.py $(ARGS)

@@ -25,6 +25,7 @@ from tests.support.kafka_data import TopicProducer, create_topic
 from tests.support.processes.forking import ForkedProcess, end_fork_server
 from tests.support.servers.shared import FOLDER, ServerClient, ServerHost
 from tests.support.session.durations import Durations, SharedTime, budget_of
+from tests.support.session.long_tests import LIST, leave_out, long_tests, runs_all
 from tests.support.session.searching import choose_seed, load_profile, repeat_command
 
 if TYPE_CHECKING:
@@ -70,8 +71,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Name the seed of the property tests."""
-    return f"property tests: --hypothesis-seed={config.option.hypothesis_seed}"
+    """Name the seed of the property tests, and say what is left to `make soak`."""
+    seed = f"property tests: --hypothesis-seed={config.option.hypothesis_seed}"
+    if runs_all(config):
+        return seed
+    return f"{seed}\nleft to `make soak`: {len(long_tests())} lines of tests/{LIST.name}"
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -89,9 +93,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Sort the tests of several processes, so that the longest start first."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
+    """Leave out the long tests, and sort the others of several processes, so that the longest start first."""
+    leave_out(config, items)  # before `-m` chooses by their mark
+    yield
     if hasattr(config, "workerinput"):
         from tests.support.session.scheduling import in_order, write_units
 

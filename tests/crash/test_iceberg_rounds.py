@@ -1,6 +1,6 @@
 """SIGKILL and SIGSTOP at random moments, and at every named step, while a proxy spoils half of all commits.
 
-4 rounds, 1,000 with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them, as in `test_kill_rounds.py`. The catalog
+2 rounds, 1,000 with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them, as in `test_kill_rounds.py`. The catalog
 is Iceberg's own REST servlet. Late requests outlive a killed run in the proxy. Meanwhile another writer appends rows to
 the table and expires all snapshots but the newest. The same over a Hive metastore, which no proxy spoils.
 """

@@ -1,6 +1,6 @@
 """Tables whose copying runs are killed at random and at every named step, on real servers: each row is copied once.
 
-4 rounds on each of PostgreSQL and MariaDB, 1,000 with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them. The
+2 rounds on each of PostgreSQL and MariaDB, 1,000 with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them. The
 seeds change every day of the soak; AIRFLOW_CONNECT_SEED repeats the rounds of a failure.
 """
 

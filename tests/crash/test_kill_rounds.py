@@ -1,6 +1,6 @@
 """SIGKILL at random moments and at every named step, in real processes: everything arrives exactly once.
 
-4 rounds on each of S3, HDFS, PostgreSQL and MariaDB, 1,000 of each with AIRFLOW_CONNECT_SOAK=1, or
+2 rounds on each of S3, HDFS, PostgreSQL and MariaDB, 1,000 of each with AIRFLOW_CONNECT_SOAK=1, or
 AIRFLOW_CONNECT_ROUNDS of them. The seeds change every day of the soak; AIRFLOW_CONNECT_SEED repeats the rounds of a
 failure.
 """

@@ -1,6 +1,6 @@
 """A mirror between two real clusters whose runs are killed at random and at every named step: the copy is exact.
 
-4 rounds, 1,000 with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them. The seeds change every day of the soak;
+2 rounds, 1,000 with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them. The seeds change every day of the soak;
 AIRFLOW_CONNECT_SEED repeats the rounds of a failure.
 """
 

@@ -1,6 +1,6 @@
 """SIGKILL and SIGSTOP at random moments, and at every named step, while documents are written to a real OpenSearch.
 
-4 rounds, 1,000 with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them, as in `test_kill_rounds.py`.
+2 rounds, 1,000 with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them, as in `test_kill_rounds.py`.
 """
 
 import pytest

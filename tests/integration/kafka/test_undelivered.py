@@ -24,6 +24,7 @@ from airflow_connect.kafka.writing.transactions import OutgoingRecord, Transacti
 from airflow_connect.testing.topics import Topics
 from tests.support.kafka_data import create_topic
 from tests.support.servers.mock_kafka import MockKafka
+from tests.support.session.searching import IS_SOAK
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -159,7 +160,7 @@ def test_too_large_transaction_of_the_journal_is_named(kafka: KafkaBroker, uniqu
     create_topic(kafka.bootstrap, unique_name, config={"max.message.bytes": "4000"})
     records = [(unique_name, 0, b"key", b"y" * 100) for _ in range(500)]
     codes = set()
-    for n in range(20):
+    for n in range(20 if IS_SOAK else 4):
         writer = TransactionalWriter({"bootstrap.servers": kafka.bootstrap}, f"{unique_name}-{n}")
         try:
             writer.fence()

@@ -32,10 +32,23 @@ Gone = list[tuple[str, str]]
 def _kafka() -> Any:
     from airflow_connect.devstack.kafka import KafkaBroker
 
+    class LongLivedBroker(KafkaBroker):
+        def _flags(self) -> list[str]:
+            return [*super()._flags(), "-XX:TieredStopAtLevel=4"]
+
     # It is not restarted, so it need not notice quickly that it was killed. On a machine so busy that it sends no
     # heartbeat for three seconds, its controller would take it for dead, and all leaders would change.
     # Tests that kill workers need not wait six seconds for each, the shortest session that a broker allows by default.
-    return KafkaBroker.start(properties={"broker.session.timeout.ms": "60000", "group.min.session.timeout.ms": "500"})
+    # It runs for a whole session, with thousands of partitions: looking at all of them every second took a tenth of its
+    # CPU time, and the second compiler, for which servers of one test do not run long enough, is worth its own.
+    return LongLivedBroker.start(
+        properties={
+            "broker.session.timeout.ms": "60000",
+            "group.min.session.timeout.ms": "500",
+            "log.retention.check.interval.ms": "10000",
+            "log.cleaner.backoff.ms": "2000",
+        }
+    )
 
 
 def _s3() -> Any:

@@ -3,7 +3,7 @@
 `make test` always searches the same way: only a change of the code makes it fail, not the calendar. `make soak`
 searches elsewhere each day; AIRFLOW_CONNECT_DAY=2026-12-24 does so for any run. The seed stands in pytest's header and
 beside each failure. `--hypothesis-seed` sets another one; AIRFLOW_CONNECT_EXAMPLES multiplies the examples that a
-property test names, AIRFLOW_CONNECT_SOAK=1 (`make soak`) does so by 20. Without either, a session tries a quarter of
+property test names, AIRFLOW_CONNECT_SOAK=1 (`make soak`) does so by 20. Without either, a session tries 0.15 of
 them.
 """
 
@@ -26,9 +26,9 @@ EXAMPLES = "AIRFLOW_CONNECT_EXAMPLES"
 SOAK = "AIRFLOW_CONNECT_SOAK"
 ROUNDS = "AIRFLOW_CONNECT_ROUNDS"
 IS_SOAK = bool(os.environ.get(SOAK))
-KILL_ROUNDS = int(os.environ.get(ROUNDS) or ("1000" if IS_SOAK else "4"))
+KILL_ROUNDS = int(os.environ.get(ROUNDS) or ("1000" if IS_SOAK else "2"))
 """How often each kind of run is killed at random. What every session must cover, such as each named step, is apart."""
-_FACTOR = float(os.environ.get(EXAMPLES) or ("20" if IS_SOAK else "0.25"))
+_FACTOR = float(os.environ.get(EXAMPLES) or ("20" if IS_SOAK else "0.15"))
 _FEWEST = 10
 _DAY = "AIRFLOW_CONNECT_DAY"
 _USUAL_DAY = "2026-11-24"
@@ -36,7 +36,7 @@ _PACKAGE = Path(__file__).parents[3] / "airflow_connect"
 
 
 def examples(count: int) -> int:
-    """`max_examples` of a test: a quarter of `count` in `make test`, 20 times in `make soak`."""
+    """`max_examples` of a test: 0.15 of `count` in `make test`, 20 times in `make soak`."""
     return max(min(count, _FEWEST), int(count * _FACTOR))
 
 

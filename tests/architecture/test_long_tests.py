@@ -1,0 +1,37 @@
+"""The list of tests that are left to `make soak`: each is there, and so is what stands for it in `make test`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.session.long_tests import LIST, LongTest, long_tests
+
+PROJECT = LIST.parents[1]
+LONG = long_tests()
+
+
+def exists(nodeid: str) -> bool:
+    """Whether the file has such a test, and, where the id names a case, a case of that name."""
+    file, _, test = nodeid.partition("::")
+    name = test.partition("[")[0].rpartition("::")[2]
+    path = PROJECT / file
+    return path.is_file() and f"def {name}" in path.read_text()
+
+
+@pytest.mark.parametrize("one", LONG, ids=lambda one: one.prefix.rpartition("::")[2])
+def test_long_test_and_the_one_that_stands_for_it_exist(one: LongTest) -> None:
+    assert exists(one.prefix)
+    assert exists(one.instead)
+    assert not any(one.instead.startswith(other.prefix) for other in LONG), "It is left to the soak itself."
+
+
+def test_only_the_soak_and_who_names_them_run_them() -> None:
+    first = next(one.prefix for one in LONG if one.prefix.startswith("tests/architecture/"))  # imports little
+    file = first.partition("::")[0]
+    for more, expected in ([file], False), ([first], True), (["-m", "long", file], True):
+        command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0", *more]
+        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+        assert (first in done.stdout.splitlines()) == expected, done.stdout + done.stderr
