@@ -20,7 +20,7 @@ from airflow_connect.retrying import Backoff, Retry
 CONN_ID = "connect_demo"
 """Connection of the worker."""
 USER = "admin"
-PATIENCE_S = 180.0
+PATIENCE_S = 300.0
 STOP_S = 10.0
 COMPONENTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")
 

@@ -20,7 +20,7 @@ from airflow_connect.cli.terminal import Terminal
 from tests.support.chromium import chromium_browser
 
 # An Airflow of its own, and its runs with Spark.
-pytestmark = [pytest.mark.integration, pytest.mark.budget(120), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.budget(120), pytest.mark.timeout(900)]
 
 PATIENCE_MS = 150_000
 RECORDS = 100
