@@ -19,6 +19,7 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any, NoReturn
 
+from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.launching.process import ServerProcess, log_tail
 from airflow_connect.jvm.class_data import ClassDataArchive
 from tests.support.processes.drivers import is_alive
@@ -29,13 +30,14 @@ Gone = list[tuple[str, str]]
 """Servers that have ended by themselves: name, and the end of the log."""
 
 
+class LongLivedBroker(KafkaBroker):
+    """A broker that runs for a whole session."""
+
+    def _flags(self) -> list[str]:
+        return [*super()._flags(), "-XX:TieredStopAtLevel=4"]
+
+
 def _kafka() -> Any:
-    from airflow_connect.devstack.kafka import KafkaBroker
-
-    class LongLivedBroker(KafkaBroker):
-        def _flags(self) -> list[str]:
-            return [*super()._flags(), "-XX:TieredStopAtLevel=4"]
-
     # It is not restarted, so it need not notice quickly that it was killed. On a machine so busy that it sends no
     # heartbeat for three seconds, its controller would take it for dead, and all leaders would change.
     # Tests that kill workers need not wait six seconds for each, the shortest session that a broker allows by default.
