@@ -182,7 +182,7 @@ class FileStreamSourceTask(SourceTask):
         return self._cursor
 
     def _open_next(self) -> None:
-        """Open the first item that waits; it waits until it is read to its end, because opening may fail for a moment."""
+        """Open the first item that waits. It waits until it is read to its end: opening may fail for a moment."""
         if not self._waiting:
             self._ended = True
             return

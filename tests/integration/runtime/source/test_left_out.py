@@ -48,7 +48,7 @@ def test_run_fails_after_the_other_tables_are_committed(numbers: Numbers, tmp_pa
 def test_offset_without_a_record_is_kept_if_the_poll_fails_after_it_for_a_moment(
     numbers: Numbers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The beginning that `timestamp.initial=-1` has given a table was forgotten, and with it the rows until the next run."""
+    """The beginning that `timestamp.initial=-1` gives a table was forgotten, and with it rows until the next run."""
     database = sqlite_in(tmp_path)
     for table in ("a", "b"):
         database.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, changed DATETIME NOT NULL)")
