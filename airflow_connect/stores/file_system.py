@@ -102,6 +102,7 @@ def changed_meanwhile(what: str) -> FileChangedError:
     return FileChangedError(
         f"A file changed while this run used it: {what}. Either a program has rotated it, and what was not read is in"
         " the rotated file, or its content was deleted, and what was not read is lost.",
+        code="file.changed_meanwhile",
         suggestion="Run again: the next run looks for the content under other names, resumes from the committed offset,"
         " and reports what it does not find.",
     )
