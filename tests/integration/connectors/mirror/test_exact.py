@@ -133,11 +133,11 @@ def test_client_that_cannot_be_called_directly_copies_the_same_and_tells(
 def test_only_committed_records_are_copied_and_the_run_ends_before_open_transactions(mirror: Mirror) -> None:
     mirror.write.transaction(mirror.topic, [(0, None, "committed", 1)])
     mirror.write.transaction(mirror.topic, [(0, None, "aborted", 2)], "abort")
-    mirror.write.transaction(mirror.topic, [(0, None, "open", 3)], "open")
-    mirror.write(mirror.topic, [(0, None, "after", 4)])
     tp, admin = TopicPartition(mirror.topic, 0), admin_client({"bootstrap.servers": mirror.source})
     # A broker writes the marker of an aborted transaction after its answer.
     wait_until(lambda: latest_offsets(admin, [tp], READ_COMMITTED)[tp] == 4, "the transaction is aborted")
+    mirror.write.transaction(mirror.topic, [(0, None, "open", 3)], "open")
+    mirror.write(mirror.topic, [(0, None, "after", 4)])
 
     assert mirror.run().records == 1
     assert mirror.run().status == "empty"
