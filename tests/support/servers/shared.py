@@ -19,7 +19,6 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any, NoReturn
 
-from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.launching.process import ServerProcess, log_tail
 from airflow_connect.jvm.class_data import ClassDataArchive
 from tests.support.processes.drivers import is_alive
@@ -30,20 +29,14 @@ Gone = list[tuple[str, str]]
 """Servers that have ended by themselves: name, and the end of the log."""
 
 
-class LongLivedBroker(KafkaBroker):
-    """A broker that runs for a whole session."""
-
-    def _flags(self) -> list[str]:
-        return [*super()._flags(), "-XX:TieredStopAtLevel=4"]
-
-
 def _kafka() -> Any:
+    from airflow_connect.devstack.kafka import KafkaBroker
+
     # It is not restarted, so it need not notice quickly that it was killed. On a machine so busy that it sends no
     # heartbeat for three seconds, its controller would take it for dead, and all leaders would change.
     # Tests that kill workers need not wait six seconds for each, the shortest session that a broker allows by default.
-    # It runs for a whole session, with thousands of partitions: looking at all of them every second took a tenth of its
-    # CPU time, and the second compiler, for which servers of one test do not run long enough, is worth its own.
-    return LongLivedBroker.start(
+    # It has thousands of partitions in the end: looking at all of them every second took a sixth of its CPU time.
+    return KafkaBroker.start(
         properties={
             "broker.session.timeout.ms": "60000",
             "group.min.session.timeout.ms": "500",
