@@ -53,7 +53,7 @@ chromium:
 	|| { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium >/dev/null; }
 
 # The longest tests start first, so that all processes end together: tests/support/session/scheduling.py. Lint needs one core for half a minute.
-test: $(STAMP) ## lint, and at the same time all tests on real servers, with two kill rounds of each kind, but without the long ones
+test: $(STAMP) ## lint, and at the same time all tests on real servers, with two random kill rounds of most kinds, but without the long ones
 	@$(BIN)/python -c 'import platform as p; print("Python", p.python_version(), "on", p.system(), p.machine())'
 	@$(MAKE) --no-print-directory lint & lint=$$!; \
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS); status=$$?; \

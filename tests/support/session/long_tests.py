@@ -1,4 +1,4 @@
-"""Tests that `make test` leaves to `make soak`, because another test shows the same for less: tests/long_tests.txt."""
+"""The longest tests, which `make test` leaves to `make soak`: tests/long_tests.txt lists them."""
 
 from __future__ import annotations
 
