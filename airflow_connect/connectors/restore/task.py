@@ -13,6 +13,7 @@ from airflow_connect.api.source import SourceColumns, SourceTask
 from airflow_connect.connectors.restore.alone import Alone
 from airflow_connect.connectors.restore.config import RestoreConfig
 from airflow_connect.connectors.restore.keys import TIMESTAMP, RestoreKeys
+from airflow_connect.connectors.restore.passed import fingerprint
 from airflow_connect.connectors.restore.progress import Progress, partition_of
 from airflow_connect.connectors.restore.read.chain import ChainReader, FileReader, Piece
 from airflow_connect.connectors.restore.read.opening import Store
@@ -94,12 +95,14 @@ class _Place:
 
     def begin_again(self, progress: Progress) -> None:
         """Read on after an error: an iterator that has failed looks as if it had ended."""
-        first = progress.first_open
-        kept = [file for file in self.chain.files if file.start >= first]
-        done = [file.modified_ms for file in self.chain.files if file.start < first]
-        before_ms = max([self.chain.before_ms, *done])
-        self.chain = self.chain._replace(
-            progress=progress, files=kept, before=self.chain.before + len(done), before_ms=before_ms
+        first, chain = progress.first_open, self.chain
+        done = [file for file in chain.files if file.start < first]
+        self.chain = chain._replace(
+            progress=progress,
+            files=[file for file in chain.files if file.start >= first],
+            before=chain.before + len(done),
+            before_ms=max([chain.before_ms, *(file.modified_ms for file in done)]),
+            before_names=fingerprint((file.name for file in done), chain.before_names),
         )
         self.reader = ChainReader(self.chain, self.files)
         self.pieces = self.reader.pieces()

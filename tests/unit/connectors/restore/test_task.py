@@ -106,9 +106,32 @@ def test_read_that_fails_for_a_while_loses_and_repeats_nothing(
         except UnavailableError:
             errors += 1
             continue
-        found += [] if columns is None else columns.values.to_pylist()
+        if columns is not None:
+            found += columns.values.to_pylist()
+            context.offset_reader.put(columns.source_partition, columns.source_offset)
     assert found == expected
     assert errors > 1 and context.left_out == {}
+    # The next run finds the same files, and nothing is left of them.
+    assert started(tmp_path, RestoreContext(context.offset_reader)).has_ended()
+
+
+def test_second_attempt_of_a_task_leaves_what_the_next_run_continues(tmp_path: Path) -> None:
+    expected, context = backup_of(tmp_path), RestoreContext(Committed())
+    first = started(tmp_path, context)
+    found = []
+    for task in (first, LocalSourceTask()):
+        if task is not first:
+            task.initialize(context)  # type: ignore[arg-type]
+            task.start(first._typed.raw)
+        while not task.has_ended() and not (task is first and len(found) == 20):
+            columns = task.poll_columns()
+            if columns is not None:
+                found += columns.values.to_pylist()
+                context.offset_reader.put(columns.source_partition, columns.source_offset)
+        task.stop()
+    assert found == expected
+    write_file(tmp_path / "topics", [record(30, b"30")])
+    assert values_of(started(tmp_path, RestoreContext(context.offset_reader))) == [b"30"]
 
 
 @pytest.mark.parametrize("columnar", [True, False])
