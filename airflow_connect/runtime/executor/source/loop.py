@@ -24,7 +24,7 @@ from airflow_connect.api.source import (
 from airflow_connect.config.keys import source as source_keys
 from airflow_connect.config.keys.sink import SinkKeys
 from airflow_connect.documents.source_run import SourceTaskReport
-from airflow_connect.errors import ConnectError, TaskFailedError
+from airflow_connect.errors import ConnectError, RetriableError, TaskFailedError
 from airflow_connect.kafka.writing.produced import ProducedColumns
 from airflow_connect.retrying import AtDeadline, Backoff, Retry
 from airflow_connect.runtime import crash_points
@@ -408,7 +408,11 @@ class SourceLoop:
     # --- the task -------------------------------------------------------------------------------------------------
 
     def _repeated(self, method: str, poll: Callable[[], _Result]) -> _Result:
-        """Repeat `poll`, with pauses, while it fails for a temporary reason."""
+        """Repeat `poll`, with pauses, while it raises a RetriableError.
+
+        Other errors, also those that a later run may not meet, may come after the task has taken what it does not
+        return again.
+        """
         tries = Retry(POLL_BACKOFF, within_s=self._rules.poll_retry_s, at_deadline=AtDeadline.STOP)
         while True:
             try:
@@ -416,7 +420,7 @@ class SourceLoop:
             except ConnectError as error:
                 # What the task has left behind before it failed, it does not tell again.
                 self._keep_skipped()
-                if not error.retriable or error.ends_task or error.code == "task.plugin_failed" or not tries.pause():
+                if not isinstance(error, RetriableError) or error.ends_task or not tries.pause():
                     raise
 
     def call(self, method: str, call: Callable[[], _Result]) -> _Result:

@@ -136,15 +136,25 @@ def test_batch_larger_than_a_frame_is_one_transaction(make_connector: MakeConnec
     assert len(values(connector, topic)) == 50_000
 
 
-def test_record_without_an_offset_needs_none_and_one_that_deletes_its_offset_is_refused(
-    make_connector: MakeConnector, make_topic: MakeTopic
-) -> None:
+def test_record_without_an_offset_needs_none(make_connector: MakeConnector, make_topic: MakeTopic) -> None:
     topic = make_topic()
     connector = routed(make_connector("OddSources$NullOffsets"), topic)
     report = connector.run()
     assert report.records == 6
     assert report.source is not None
     assert [move.partition for move in report.source.offsets] == [{"file": "b"}]
+
+
+def test_record_that_deletes_its_offset_fails_the_run_and_no_record_is_left_out(
+    make_connector: MakeConnector, make_topic: MakeTopic
+) -> None:
+    """The poll was repeated, with the next records: those before were lost, and the run was green."""
+    topic = make_topic()
+    connector = routed(make_connector("OddSources$DeletesOffset"), topic)
+    assert connector.run().records == 1
+    report = connector.try_run()
+    assert report.error is not None and report.error["code"] == "java.offset", report
+    assert values(connector, topic) == ["kept"]
 
 
 def test_dropped_and_failing_records_are_counted(make_connector: MakeConnector, make_topic: MakeTopic) -> None:

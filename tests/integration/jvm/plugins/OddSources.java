@@ -71,6 +71,33 @@ public final class OddSources {
         }
     }
 
+    /** In its first run a record with an offset, in the next one a record that deletes it, and one of a later poll. */
+    public static final class DeletesOffset extends BaseSource {
+        @Override
+        public Class<? extends Task> taskClass() {
+            return DeleteTask.class;
+        }
+
+        public static final class DeleteTask extends BaseTask {
+            @Override
+            public List<SourceRecord> poll() {
+                boolean isFirstRun = context.offsetStorageReader().offset(Map.of("file", "a")) == null;
+                if (isFirstRun) {
+                    return polls++ > 0 ? null : List.of(record("a", Map.of("position", 1L), "kept"));
+                }
+                return switch (polls++) {
+                    case 0 -> List.of(record("b", Map.of("position", 1L), "before"), record("a", null, "deletes"));
+                    case 2 -> List.of(record("b", Map.of("position", 2L), "after"));
+                    default -> null;
+                };
+            }
+
+            private static SourceRecord record(String file, Map<String, ?> offset, String value) {
+                return new SourceRecord(Map.of("file", file), offset, "numbers", Schema.STRING_SCHEMA, value);
+            }
+        }
+    }
+
     /** Offsets of every kind that JSON holds; the task goes on where they say. */
     public static final class NestedOffsets extends BaseSource {
         @Override
