@@ -221,6 +221,7 @@ class JdbcSourceTask(SourceTask):
                     if not self._has_vanished(item, error):
                         raise
                     self.context.note(f"{item.name[0].upper()}{item.name[1:]} does not exist any more and is skipped.")
+                    self._reader = None  # Nothing of it was read: a range of it is not complete.
                     return None
         except ConnectError as error:
             self._disconnect()

@@ -54,6 +54,22 @@ def test_divided_table_that_is_dropped_does_not_disturb_the_next_table(database:
 
 
 @BOTH_PATHS
+def test_divided_table_that_was_away_for_a_moment_is_loaded_by_the_next_run(database: Database, columnar: bool) -> None:
+    """Its range counted as complete: if a later one was read, none of the rows was ever copied."""
+    runs = copies(database, columnar, **{"mode": "incrementing", "incrementing.column.name": "id"})
+    back = ["ALTER TABLE away RENAME TO a"]
+
+    def rename_back(_: int) -> None:
+        database.execute(*back)
+        back.clear()
+
+    runs.change = lambda: database.execute("ALTER TABLE a RENAME TO away")
+    found = runs.run(tasks=2, meanwhile=rename_back).ids()
+    assert 0 < len(found) < 12
+    assert sorted([*found, *runs.run(tasks=2).ids()]) == list(range(12))
+
+
+@BOTH_PATHS
 @pytest.mark.parametrize(
     "change",
     [
