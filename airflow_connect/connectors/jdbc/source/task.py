@@ -13,7 +13,7 @@ from airflow_connect.connectors.jdbc.source.discovery import all_tables
 from airflow_connect.connectors.jdbc.source.offsets.positions import BULK_DONE, BULK_RUN, Position, committed_position
 from airflow_connect.connectors.jdbc.source.offsets.ranges import BEGAN
 from airflow_connect.connectors.jdbc.source.offsets.start import start_position
-from airflow_connect.connectors.jdbc.source.read.bounds import bound_of_task, check_range, has_state, of_same_server
+from airflow_connect.connectors.jdbc.source.read.bounds import bound_of_task, check_part, has_state, of_same_server
 from airflow_connect.connectors.jdbc.source.read.changed import (
     FORM,
     ChangedReader,
@@ -267,11 +267,11 @@ class JdbcSourceTask(SourceTask):
             )
             self._has_state = has_state(self._config, self._database, self._connection, self._state, self.context.note)
             self._timeout.progressed()
-        check_range(item.part, self._bound_us, self._end_us, item.name, has_state=self._has_state)
         reading = Reading(self._config, self._database, self._connection, self._bound_us, self.context.note)
         reading.snapshot = self._snapshot
         reading.progressed = self._timeout.progressed
         reading.count = self.context.count
+        check_part(item, reading, self._end_us, has_state=self._has_state)
         if position is None:
             self.context.skip_to(item.partition, position_at_bound(reading, item.table).offset())
             return False

@@ -51,6 +51,19 @@ def closed_before(times: LocalTimes, stamps: Sequence[Column], end_us: int) -> d
     return local.replace(hour=0, minute=0, second=0, microsecond=0) if is_date else local
 
 
+def read_before(times: LocalTimes, stamps: Sequence[Column], end_us: int) -> int:
+    """The instant before which rows are read with the upper bound `end_us`, microseconds since the epoch.
+
+    Args:
+        times: of `db.timezone`.
+        stamps: the tracked columns with a time.
+        end_us: upper bound.
+    """
+    if stamps[0].kind is Kind.INSTANT:
+        return end_us // SECOND_US * SECOND_US
+    return times.instant_us(closed_before(times, stamps, end_us))
+
+
 def position_at_end(times: LocalTimes, stamps: Sequence[Column], end_us: int) -> Position:
     """A position after which those rows are read that runs with the upper bound `end_us` leave to later ones.
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from airflow_connect.connectors.jdbc.source.offsets.ranges import BULK_PREFIX
+from airflow_connect.connectors.jdbc.source.offsets.start import read_before
 from airflow_connect.connectors.jdbc.source.values.local_times import LocalTimes
 from airflow_connect.databases.arrow_stream import is_to_same_server
 from airflow_connect.databases.connecting import Database, is_of_a_driver
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from airflow_connect.connectors.jdbc.source.offsets.ranges import TableRange
+    from airflow_connect.connectors.jdbc.source.read.reading import Reading
     from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
+    from airflow_connect.connectors.jdbc.source.work import Item
     from airflow_connect.databases.arrow_stream import ArrowStream
 
 _NOT_TOLD = (Failure.OTHER, Failure.PERMISSION, Failure.MISSING_OBJECT)
@@ -121,12 +124,29 @@ def of_same_server(connection: Connection, stream: ArrowStream | None, note: Not
     return None
 
 
+def check_part(item: Item, reading: Reading, end_us: int, *, has_state: bool) -> None:
+    """`check_range` for what is to be read on a connection.
+
+    Args:
+        item: the table, or a range of it.
+        reading: connected; has the upper bound of the connection.
+        end_us: that of the run.
+        has_state: see `check_range`.
+    """
+    bound_us, part = reading.end_us, item.part
+    if bound_us < end_us and part is not None and part.upto is not None and part.upto.timestamp_us is not None:
+        stamps = reading.criteria(reading.source(item.table)).tracked.timestamps
+        bound_us = read_before(reading.times, stamps, bound_us)
+    check_range(part, bound_us, end_us, item.name, has_state=has_state)
+
+
 def check_range(part: TableRange | None, bound_us: int, end_us: int, name: str, *, has_state: bool = True) -> None:
     """Refuse to read a range on a server that does not have all of its rows yet: it would count as complete.
 
     Args:
         part: that is to be read; None: a whole table.
-        bound_us, end_us: upper bounds of the connection and of the run.
+        bound_us: rows before it are read on the connection.
+        end_us: upper bound of the run.
         name: of the table.
         has_state: whether the server has what the run has found, as far as it tells.
 

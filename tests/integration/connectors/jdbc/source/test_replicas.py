@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import pytest
 from sqlalchemy import make_url
 
+from airflow_connect.connectors.jdbc.source import task
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
 from airflow_connect.connectors.jdbc.source.offsets.ranges import TableRange
 from airflow_connect.connectors.jdbc.source.read.bounds import check_range
+from airflow_connect.connectors.jdbc.source.task import JdbcSourceTask
 from airflow_connect.databases.dialects import postgresql
 from airflow_connect.errors import UnavailableError
 from tests.devstack.mariadb import INITIAL_DATABASE, MariaDbServer
@@ -140,6 +143,44 @@ def test_range_that_a_replica_does_not_have_whole_is_not_read() -> None:
     with pytest.raises(UnavailableError, match="A range of a cannot be read from the server") as caught:
         check_range(part, 50, 60, "a")
     assert caught.value.code == "database.behind"
+
+
+@pytest.mark.parametrize(
+    ("kind", "expression", "bound"),
+    [
+        ("timestamptz", "timestamptz '2026-01-01 00:00:00Z' + n * interval '10 ms'", "2026-01-01T00:00:01.995Z"),
+        ("timestamp", "timestamp '2026-01-01 00:00:00' + n * interval '10 ms'", "2026-01-01T00:00:01.995Z"),
+        ("date", "date '2026-01-01' + n / 100", "2026-01-02T12:00:00Z"),
+    ],
+)
+def test_range_that_ends_in_the_second_or_day_of_the_bound_of_its_server_is_not_read_there(
+    postgresql_database: Database, monkeypatch: pytest.MonkeyPatch, kind: str, expression: str, bound: str
+) -> None:
+    """Nothing of that second, or day, is read there, and another range is read on a server that has all."""
+    postgresql_database.execute(
+        f"CREATE TABLE a (id int PRIMARY KEY, changed {kind} NOT NULL)",
+        f"INSERT INTO a SELECT n, {expression} FROM generate_series(0, 299) n",
+    )
+    config = {"connection.url": postgresql_database.jdbc_url, "mode": "timestamp", "table.split.min.rows": "100"}
+    runs = Copies({**config, **MODES["timestamp"]})
+    behind_us = round(datetime.fromisoformat(bound).timestamp() * 1_000_000)
+    started: list[JdbcSourceTask] = []
+    start = JdbcSourceTask.start
+
+    def noted(self: JdbcSourceTask, config: Mapping[str, str]) -> None:
+        started.append(self)
+        start(self, config)
+
+    def bound_of_task(*arguments: Any) -> int:
+        return behind_us if len(started) == 2 else int(arguments[3])
+
+    monkeypatch.setattr(JdbcSourceTask, "start", noted)
+    monkeypatch.setattr(task, "bound_of_task", bound_of_task)
+    with pytest.raises(UnavailableError, match="cannot be read from the server") as caught:
+        runs.run(tasks=3)
+    assert caught.value.code == "database.behind"
+    monkeypatch.undo()
+    assert sorted(runs.run(tasks=3).ids()) == list(range(100, 300))
 
 
 def test_replica_that_does_not_say_what_it_has_is_named(replica: Database, monkeypatch: pytest.MonkeyPatch) -> None:
