@@ -22,6 +22,7 @@ S7. A task that must be the first to write to a partition looks at what lies bef
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from airflow_connect.api.offsets import TopicPartition
@@ -133,33 +134,29 @@ class AtMostOnce:
         """`topics`: every offsets topic of the connector."""
         self._producer = producer
         self._topics = tuple(topics)
-        self._waiting: list[tuple[ProducedRecord, Delivered | None, Refused | None]] = []
-        self._columns: list[ProducedColumns] = []
+        self._waiting: list[Callable[[], object]] = []
+        """What sends them, in their order."""
 
     def send(self, record: ProducedRecord, delivered: Delivered | None = None, refused: Refused | None = None) -> None:
         """Keep the record until the offsets are written."""
-        self._waiting.append((record, delivered, refused))
+        self._waiting.append(partial(self._producer.send, record, delivered, refused))
 
     def send_columns(self, columns: ProducedColumns) -> int:
         """As `send`."""
-        self._columns.append(columns)
+        self._waiting.append(partial(self._producer.send_columns, columns))
         return columns.values.nbytes + (0 if columns.keys is None else columns.keys.nbytes)
 
     def store(self, offsets: Sequence[OffsetRecord], check: Check | None = None) -> None:
         """Write the offsets, then the records."""
         _write_offsets(self._producer, self._topics, offsets)
         waiting, self._waiting = self._waiting, []
-        for record, delivered, refused in waiting:
-            self._producer.send(record, delivered, refused)
-        columns, self._columns = self._columns, []
-        for batch in columns:
-            self._producer.send_columns(batch)
+        for send in waiting:
+            send()
         self._producer.flush()
 
     def discard(self) -> None:
         """Drop the waiting records; none was sent."""
         self._waiting.clear()
-        self._columns.clear()
 
 
 def delivery_of(guarantee: Guarantee, producer: TaskProducer, topics: Sequence[str]) -> TaskDelivery:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -27,3 +28,16 @@ def test_steps_of_each_guarantee(name: str, guarantee: Guarantee, steps: list[st
     assert isinstance(delivery_of(guarantee, producer, ()), delivery)
     # Executors get it inside the pickled settings.
     assert pickle.loads(pickle.dumps(guarantee)) == guarantee
+
+
+@pytest.mark.parametrize("guarantee", [EXACTLY_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE])
+def test_records_keep_their_order_if_some_of_a_unit_are_in_columns(guarantee: Guarantee) -> None:
+    producer = Mock()
+    delivery = delivery_of(guarantee, producer, ())
+    first, second, third = (Mock(**{"keys": None, "values.nbytes": 1}) for _ in range(3))
+    delivery.send_columns(first)
+    delivery.send(second)
+    delivery.send_columns(third)
+    delivery.store([])
+    sent = [(name, arguments[0]) for name, arguments, _ in producer.method_calls if name.startswith("send")]
+    assert sent == [("send_columns", first), ("send", second), ("send_columns", third)]
