@@ -137,7 +137,8 @@ class ArrowReader:
             if self._chosen.has_suffix:
                 self._read_last_group_again()
             held, self._held = self._held, []
-            return self._converted(held, self._held_after())
+            # They may have got other timestamps, or be gone, since they were read.
+            return self._converted(held, self._held_after()) if held else None
         return None
 
     def next_rows(self, count: int) -> pa.RecordBatch | None:

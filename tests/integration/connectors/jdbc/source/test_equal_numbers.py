@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from airflow_connect.connectors.jdbc.source.arrow import reader
+from airflow_connect.connectors.jdbc.source.read import reading
+from airflow_connect.connectors.jdbc.source.read.criteria import Statement, last_group
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database
 
@@ -52,6 +57,28 @@ def test_suffix_that_limits_the_rows_never_cuts_a_group_of_equal_numbers(
         found += [(value["order_id"], value["line"]) for value in values]
         sizes.append(len(values))
     assert sorted(found) == ALL and sizes == [6, 6]
+
+
+@BOTH_PATHS
+def test_last_group_of_a_limited_run_that_changes_before_it_is_read_again_is_for_the_next_run(
+    postgresql_database: Database, columnar: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgresql_database.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, changed timestamptz NOT NULL)",
+        "INSERT INTO orders VALUES (1, '2026-01-01')",
+    )
+
+    def later(*arguments: Any) -> Statement:
+        postgresql_database.execute("UPDATE orders SET changed = '2026-01-02'")
+        return last_group(*arguments)
+
+    for module in (reading, reader):
+        monkeypatch.setattr(module, "last_group", later)
+    config = {"connection.url": postgresql_database.jdbc_url, "mode": "timestamp", "timestamp.column.name": "changed"}
+    runs = Copies({**config, "query.suffix": "LIMIT 25"}, columnar=columnar)
+    assert runs.run().ids() == []
+    monkeypatch.undo()
+    assert runs.run().ids() == [1]
 
 
 @BOTH_PATHS
