@@ -205,7 +205,8 @@ class JdbcSinkTask(SinkTask):
         partition = TopicPartition(first.original_topic, first.original_partition)
         resumed = self._resumed.get(partition)
         if resumed is not None and int(first.offsets[0]) < resumed.next_offset:
-            if resumed.errant.intersection(*(batch.offsets.tolist() for batch in batches)):
+            # In one of them: no record is in all batches.
+            if any(resumed.errant.intersection(batch.offsets.tolist()) for batch in batches):
                 return False
             rest = [batch.filter(batch.offsets >= resumed.next_offset) for batch in batches]
             batches = [batch for batch in rest if len(batch)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 from sqlalchemy import event
 
@@ -12,8 +13,9 @@ from airflow_connect.api import schema as s
 from airflow_connect.connectors.jdbc.sink import task as jdbc_task
 from airflow_connect.databases.dialects.mysql import MySqlDialect
 from airflow_connect.errors import DataError, FencedError
-from tests.support.copies.jdbc_sink_tasks import SinkRun, losing_commit, records, stored, written
+from tests.support.copies.jdbc_sink_tasks import SinkRun, give, losing_commit, put, records, stored, written
 from tests.support.servers.databases import Database
+from tests.support.values.columns import to_columns
 from tests.support.values.jdbc_columns import ColumnRun
 
 pytestmark = pytest.mark.integration
@@ -58,6 +60,24 @@ def test_tolerant_run_reads_columns_again_without_writing_them(database):
     again = ColumnRun(database, ORDER, errors_tolerance="all").copy(numbers(0, 2200), batch=1500)
     assert (again.report.written, again.in_columns) == (2200, 2200)
     assert written(database) == list(range(1000, 3200))
+
+
+def test_dead_letter_of_a_run_that_died_is_reported_again_if_a_batch_has_two_schemas(database):
+    """Each schema is a piece of the batch. No record is in all of them."""
+    database.execute(CREATE)
+    values = numbers(0, 1200)
+    values[700]["n"] = 13
+    rows = records(*values, schema=ORDER)
+    SinkRun(database, errors_tolerance="all").write(rows)
+    again = SinkRun(database, errors_tolerance="all")
+    runner = again.open()
+    pieces = [to_columns(rows[:600]), to_columns(rows[600:])]
+    if not runner.put_columns(pieces, np.arange(1200)):
+        put(runner, rows)
+    report = give(runner, [])
+    assert [offset for offset, _ in again.errors.letters] == [700]
+    assert (report.written, report.dead_lettered) == (1199, 1)
+    assert len(written(database)) == 1199
 
 
 @pytest.mark.parametrize("mode", ["insert", "upsert"])
