@@ -125,8 +125,9 @@ class JdbcSinkTask(SinkTask):
         self._refuse_earlier(taken)
         self._note_resumed(starts, taken)
         for partition, found in taken.items():
-            if self._config.tolerates:
-                # Read again what a run has written that died before it committed: its dead letters died with it.
+            if self._config.tolerates or found.errant:
+                # Read again what a run has written that died before it committed: its dead letters died with it. Also if
+                # errors are not tolerated any more: they are nowhere then.
                 self._resumed[partition] = found
             elif found.next_offset > starts[partition]:
                 self.context.offset(partition, found.next_offset)
@@ -153,7 +154,7 @@ class JdbcSinkTask(SinkTask):
         for partition, found in taken.items():
             start, resumed = starts[partition], found.next_offset
             if resumed > start:
-                counted = "count as written" if self._config.tolerates else "are in no count"
+                counted = "count as written" if self._config.tolerates or found.errant else "are in no count"
                 self.context.note(
                     f"A run that ended before its commit has written the records of {partition} from {start} up to"
                     f" {resumed}. They are not written again, and {counted}. If the database left out some of them"

@@ -332,6 +332,20 @@ def test_dead_letters_of_a_run_that_died_are_reported_again(database):
     assert stored(database) == (9, None)
 
 
+def test_dead_letter_of_a_run_that_died_fails_the_next_one_if_errors_are_not_tolerated_any_more(database):
+    database.execute(CREATE)
+    rows = numbers(0, 8)
+    rows[1] = record(1, {"n": 13})
+    SinkRun(database, errors_tolerance="all").write(rows[:6])
+    for _ in range(2):
+        with pytest.raises(DataError, match="The database refused orders-0@1"):
+            SinkRun(database).write(rows)
+    rows[1] = record(1, {"n": 1001})  # As if the table took it now.
+    assert SinkRun(database).write(rows).written == 8
+    assert written(database) == list(range(1000, 1008))
+    assert stored(database) == (8, None)
+
+
 def test_constraint_that_is_checked_by_commit_names_its_row(postgresql_database):
     postgresql_database.execute(
         "CREATE TABLE known (n INT PRIMARY KEY)", "INSERT INTO known VALUES (1000), (1002)",
