@@ -108,7 +108,7 @@ class Chunk:
     def key(self, record: SinkRecord) -> tuple[object, ...]:
         """Which row of which table a record is about; one of its own, if rows have no keys."""
         row = self.rows[next(n for n, found in enumerate(self.records) if found is record)]
-        return (self.plan.table, *row[: self.plan.key_count]) if self.plan.key_count else (id(record),)
+        return row_key(self.plan, row) if self.plan.key_count else (id(record),)
 
     def only(self, record: SinkRecord) -> Chunk:
         """A chunk with one of its records."""
@@ -193,10 +193,31 @@ class Batch:
             columns.keep_from(before)
         self.ends[partition] = max(self.ends[partition], before)
 
+    def superseded(self, partition: TopicPartition, before: int, errant: frozenset[int]) -> list[SinkRecord]:
+        """Errant records that must not be tried again: one that is written may have changed the same row after them.
+
+        Args:
+            partition, before, errant: as for `without_written`, which follows.
+        """
+        rows = [
+            (row_key(chunk.plan, row), record)
+            for chunk in self.chunks()
+            if chunk.plan.key_count
+            for row, record in zip(chunk.rows, chunk.records, strict=True)
+            if place_of(record) == partition and record.offset < before
+        ]
+        last = {key: record.offset for key, record in rows if record.offset not in errant}
+        has_all = self.ends[partition] >= before
+        return [
+            record
+            for key, record in rows
+            if record.offset in errant and (not has_all or last.get(key, -1) > record.offset)
+        ]
+
     def last_of_keys(self) -> dict[tuple[object, ...], SinkRecord]:
         """The last record about each row; see `Chunk.key`."""
         return {
-            (chunk.plan.table, *row[: chunk.plan.key_count]): record
+            row_key(chunk.plan, row): record
             for chunk in self.chunks()
             if chunk.plan.key_count
             for row, record in zip(chunk.rows, chunk.records, strict=True)
@@ -205,6 +226,11 @@ class Batch:
     def offsets_of(self, partition: TopicPartition) -> set[int]:
         """Offsets of the rows of a partition."""
         return {r.offset for chunk in self.chunks() for r in chunk.records if place_of(r) == partition}
+
+
+def row_key(plan: RowPlan, row: Row) -> tuple[object, ...]:
+    """Which row of which table a row is about."""
+    return (plan.table, *(repr(value) if isinstance(value, list) else value for value in row[: plan.key_count]))
 
 
 def _wrong_value(record: SinkRecord, field_: SinkField, what: str, cause: DataError | None = None) -> DataError:

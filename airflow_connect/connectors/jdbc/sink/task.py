@@ -28,6 +28,7 @@ from airflow_connect.connectors.jdbc.sink.left import (
     left_by_runs,
     seen_at_plan,
 )
+from airflow_connect.connectors.jdbc.sink.resumed import Made, Resumed, superseded
 from airflow_connect.connectors.jdbc.sink.statements.dialects import statements_of
 from airflow_connect.connectors.jdbc.sink.tables import Tables
 from airflow_connect.connectors.jdbc.sink.values import Binding
@@ -67,7 +68,7 @@ class JdbcSinkTask(SinkTask):
         self._batch = Batch()
         self._plans: dict[tuple[str, Schema | None, Schema | None], RowPlan] = {}
         self._tables: dict[str, TableId] = {}
-        self._resumed: dict[TopicPartition, Position] = {}
+        self._resumed: dict[TopicPartition, Resumed] = {}
         self._writes_columns = False
         self._filled: defaultdict[TableId, set[str]] = defaultdict(set)
         self._keys = KeysInKafka()
@@ -126,9 +127,9 @@ class JdbcSinkTask(SinkTask):
         self._note_resumed(starts, taken)
         for partition, found in taken.items():
             if self._config.tolerates or found.errant:
-                # Read again what a run has written that died before it committed: its dead letters died with it. Also if
-                # errors are not tolerated any more: they are nowhere then.
-                self._resumed[partition] = found
+                # Read again what a run has written that died before it committed: its dead letters died with it. So
+                # it is if errors are not tolerated any more.
+                self._resumed[partition] = Resumed(found)
             elif found.next_offset > starts[partition]:
                 self.context.offset(partition, found.next_offset)
 
@@ -174,15 +175,20 @@ class JdbcSinkTask(SinkTask):
         for record in records:
             batch.passed(record)
             resumed = self._resumed.get(place_of(record)) if self._resumed else None
-            if resumed and record.offset < resumed.next_offset and record.offset not in resumed.errant:
+            if resumed is not None and self._is_written(record, resumed):
                 continue
             try:
-                self._add(record)
+                made = self._made(record)
             except DataError as error:
                 self.context.errant_record_reporter.report(record, error)
                 batch.add_errant(record)
+                continue
+            if made is not None and resumed is not None and self._waits(made, resumed):
+                resumed.wait(made)
+            elif made is not None:
+                self._add(made)
         if batch.count >= ROWS_PER_TRANSACTION or batch.size_bytes >= BYTES_PER_TRANSACTION:
-            self.flush()
+            self._write()
 
     @property
     def null_values(self) -> NullValues:
@@ -207,16 +213,18 @@ class JdbcSinkTask(SinkTask):
         resumed = self._resumed.get(partition)
         if resumed is not None and int(first.offsets[0]) < resumed.next_offset:
             # In one of them: no record is in all batches.
-            if any(resumed.errant.intersection(batch.offsets.tolist()) for batch in batches):
+            if resumed.waits or any(resumed.errant.intersection(batch.offsets.tolist()) for batch in batches):
                 return False
             rest = [batch.filter(batch.offsets >= resumed.next_offset) for batch in batches]
             batches = [batch for batch in rest if len(batch)]
             if not batches:
                 return True
+        elif resumed is not None:
+            self._add_waiting(resumed)
         chunks = self._chunks(batches)
         if chunks is None:
             return False
-        self.flush()  # Rows of earlier records come first.
+        self._write()  # Rows of earlier records come first.
         if self._writer.write_columns(Batch.of_columns(partition, chunks)):
             if self._config.finds_rows_by_key:
                 for chunk in chunks:
@@ -225,14 +233,17 @@ class JdbcSinkTask(SinkTask):
             return True
         position = self._writer.position(partition)
         if position is not None and position.next_offset > int(first.offsets[0]):
-            self._resumed[partition] = position  # Another attempt of the task has written some of them.
+            self._resumed[partition] = Resumed(position)  # Another attempt of the task has written some of them.
         return False
 
     def flush(self) -> tuple[()]:
-        """Write what waits."""
-        assert self._writer is not None
-        batch, self._batch = self._batch, Batch()
-        self._writer.write(batch)
+        """Write what waits, after the last record."""
+        for resumed in self._resumed.values():
+            if resumed.is_seen:
+                self._add_waiting(resumed)
+            for made in resumed.take_waiting():
+                self._report_superseded(made.record)
+        self._write()
         return ()
 
     def details(self, partition: TopicPartition) -> dict[str, Any]:
@@ -324,8 +335,8 @@ class JdbcSinkTask(SinkTask):
 
     # --- records to rows ------------------------------------------------------------------------------------------
 
-    def _add(self, record: SinkRecord) -> None:
-        """Add the row of a record.
+    def _made(self, record: SinkRecord) -> Made | None:
+        """The row of a record; None if it has none, and is left out.
 
         Raises:
             DataError: the record cannot become a row.
@@ -334,7 +345,7 @@ class JdbcSinkTask(SinkTask):
         deletes = record.value is None and self._config.deletes
         if record.value is None and not deletes and self._config.ignores_null:
             self.context.leave_out(record)
-            return
+            return None
         key_schema = record.key_schema
         if key_schema is None and isinstance(record.key, dict):
             key_schema = inferred_schema(record.key, "key")
@@ -346,7 +357,45 @@ class JdbcSinkTask(SinkTask):
         plan = self._plans.get((record.topic, key_schema, value_schema))
         if plan is None:
             plan = self._plan(record.topic, key_schema, value_schema)
-        row = plan.row(record, key_only=deletes)
+        return Made(plan, plan.row(record, key_only=deletes), record, deletes)
+
+    def _is_written(self, record: SinkRecord, resumed: Resumed) -> bool:
+        """Whether a record is in the database, so that older ones must not be written over it."""
+        assert self._config is not None
+        resumed.see(record.offset)
+        if record.offset >= resumed.next_offset:
+            if resumed.waits:
+                self._add_waiting(resumed)
+            return False
+        if record.offset in resumed.errant:
+            return False
+        if resumed.waits and (record.value is not None or self._config.deletes):
+            try:
+                made = self._made(record)
+            except DataError:
+                return True  # It was written with another configuration.
+            for older in resumed.superseded_by(made) if made is not None else ():
+                self._report_superseded(older.record)
+        return True
+
+    def _waits(self, made: Made, resumed: Resumed) -> bool:
+        """Whether an errant record that is tried again must not be written before all later ones are seen."""
+        assert self._config is not None
+        return made.record.offset < resumed.next_offset and self._config.finds_rows_by_key
+
+    def _report_superseded(self, record: SinkRecord) -> None:
+        self.context.errant_record_reporter.report(record, superseded(record))
+        self._batch.add_errant(record)
+
+    def _add_waiting(self, resumed: Resumed) -> None:
+        for made in resumed.take_waiting():
+            self._batch.ends.setdefault(place_of(made.record), made.record.offset + 1)
+            self._add(made)
+
+    def _add(self, made: Made) -> None:
+        """Add the row of a record to the batch."""
+        assert self._config is not None
+        plan, row, record, deletes = made
         self._batch.add(plan, row, record, deletes=deletes)
         if self._config.finds_rows_by_key:
             self._filled[plan.table].add(record.original_topic)
@@ -354,6 +403,12 @@ class JdbcSinkTask(SinkTask):
             self._keys.sketches.see(place, record.offset, plan.table, key)
             if record.consumed is not None and self._keys.wanted(place):
                 self._keys.see(place, record.offset, (plan.table, *key), record.consumed.key)
+
+    def _write(self) -> None:
+        """Write the batch."""
+        assert self._writer is not None
+        batch, self._batch = self._batch, Batch()
+        self._writer.write(batch)
 
     def _value_schema(self, record: SinkRecord) -> Schema:
         schema = record.value_schema

@@ -11,6 +11,7 @@ from airflow_connect.connectors.jdbc.sink.columns.chunk import ColumnChunk, Rows
 from airflow_connect.connectors.jdbc.sink.identity import made_again
 from airflow_connect.connectors.jdbc.sink.offsets import Move, OffsetsTable, Position, writing
 from airflow_connect.connectors.jdbc.sink.outcome import Outcome, RowRefusedError
+from airflow_connect.connectors.jdbc.sink.resumed import superseded
 from airflow_connect.connectors.jdbc.sink.sessions import prepare, single_statements
 from airflow_connect.databases.connecting import close_quietly, is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of, refers_to_none, typed
@@ -106,6 +107,7 @@ class Writer:
         self._offsets = OffsetsTable(database, config.offsets_table, config.name) if config.offsets_table else None
         self._positions: dict[TopicPartition, Position] = {}
         self._connection: Connection | None = None
+        self._finds_rows = config.finds_rows_by_key
         self._checks_at_once = False
         self._left_out = Outcome()
         self._absent = Outcome()
@@ -374,6 +376,9 @@ class Writer:
             )
         self._count_left_out()  # The last try took effect, or another attempt has found the same.
         self._positions[partition] = found
+        for record in batch.superseded(partition, found.next_offset, found.errant) if self._finds_rows else ():
+            self._run.report(record, superseded(record))
+            batch.add_errant(record)
         batch.without_written(partition, found.next_offset, found.errant)
 
     def _tried_again(self, connection: Connection, batch: Batch, refused: list[Refused]) -> list[Refused]:
