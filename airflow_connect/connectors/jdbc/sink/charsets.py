@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.schema import DECIMAL, Type
 from airflow_connect.databases.connecting import is_of_a_driver
@@ -46,8 +46,13 @@ class Charset:
     name: str
     lost: frozenset[int] = frozenset()
 
-    def has(self, value: bytes) -> bool:
-        """Whether bytes are a text of the set, as far as the server itself does not look."""
+    def has(self, value: Any) -> bool:
+        """Whether bytes are a text of the set, as far as the server itself does not look.
+
+        A transformation may have made something else of them: that is for the server.
+        """
+        if not isinstance(value, bytes | bytearray):
+            return True
         codec = _CODECS.get(self.name)
         if codec is None:
             return self.lost.isdisjoint(value)

@@ -332,6 +332,9 @@ def test_error_of_bytes_that_are_no_text_names_the_field_and_the_character_set(m
     ((offset, text),) = run.errors.letters
     assert offset == 0 and text.startswith("The field v of orders-0@0 has bytes that are no text of the character set")
     assert mariadb_database.rows("SELECT v FROM orders") == [("a",)]
+    # A transformation has made a text of them, and kept the schema: that ended the run with an AttributeError.
+    give(SinkRun(mariadb_database, "other").open(), records({"v": "ü"}, schema=s.struct(("v", s.BYTES))))
+    assert mariadb_database.rows("SELECT v FROM orders") == [("a",), ("ü",)]
 
 
 def test_character_set_that_the_server_does_not_convert_is_left_to_it(mariadb_database, monkeypatch):
