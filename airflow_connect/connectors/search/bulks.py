@@ -134,12 +134,14 @@ class Bulk:
         target, documents: what is written, and where.
         is_repeated: whether the server may have executed it before, without an answer.
         index_before: where documents of the target went before that; "" if no answer had said so.
+        races: how often these documents were sent again because some met a mapping in the making.
     """
 
     target: Target
     documents: Documents
     is_repeated: bool = False
     index_before: str = ""
+    races: int = 0
 
     def part(self, positions: Sequence[int]) -> Bulk:
         """A request with some of the documents."""
@@ -148,6 +150,10 @@ class Bulk:
     def repeated(self, index_before: str) -> Bulk:
         """The same request, sent again."""
         return self if self.is_repeated else replace(self, is_repeated=True, index_before=index_before)
+
+    def raced(self) -> Bulk:
+        """The same request, after some of its documents met a mapping in the making."""
+        return replace(self, races=self.races + 1)
 
     def halves(self) -> list[Bulk]:
         """Two requests, the earlier documents first; the same one if there is one document only."""

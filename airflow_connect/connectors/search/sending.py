@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 FEWEST_IN_BULK = 50
 """Documents. Requests to an overloaded server become no smaller than this, but for those that fail twice."""
 _SUCCESSES_FOR_MORE = 10
+_MOST_RACES = 3
+"""How often documents that met a mapping in the making are sent again: each time, another new field may meet one."""
 _UNKNOWN_PARAMETER = re.compile(r"request \[/\S+\] contains unrecognized parameter")
 
 
@@ -187,7 +189,7 @@ class BulkSender:
         Raises:
             ConnectError: the server refused it, or there was no progress.
         """
-        pending, failures, has_raced = [bulk], 0, False
+        pending, failures = [bulk], 0
         while pending and not self._ending.is_set():
             part = pending.pop(0)
             index_before = self._indices.get(part.target.name, "")
@@ -195,8 +197,7 @@ class BulkSender:
                 verdict = self._try_in_turn(part)
             except UnavailableError as error:
                 verdict = _whole(part, error, is_uncertain=True)
-            if not has_raced and self._config.retries:
-                has_raced = verdict.retry_races()
+            has_raced = part.races < min(_MOST_RACES, self._config.retries) and verdict.retry_races()
             if not self._config.is_stream:  # There, those that were created behind a document that was refused stay.
                 verdict.is_uncertain |= verdict.add_followers(part.documents.ids)  # These were executed.
             self._note(part, verdict)
@@ -205,9 +206,9 @@ class BulkSender:
                 continue
             has_progress = len(verdict.again) < len(part.documents)
             failures = 1 if has_progress else failures + 1
-            if failures > self._config.retries:
+            if failures > self._config.retries and not has_raced:
                 raise self._exhausted(part, verdict)
-            again = part.part(verdict.again)
+            again = part.part(verdict.again).raced() if has_raced else part.part(verdict.again)
             if verdict.is_uncertain:
                 again = again.repeated(index_before)
             # A small request that fails again is divided as well: its documents may be large.

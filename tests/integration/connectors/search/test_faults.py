@@ -66,6 +66,22 @@ def test_document_that_met_a_mapping_in_the_making_is_sent_again(opensearch, uni
         SearchTask(proxy.url, unique_name).write(rows(unique_name, 1))
 
 
+def test_documents_meet_several_mappings_in_the_making(opensearch, unique_name):
+    """The second half of a request after the first one, and a document with two new fields at its second try."""
+
+    def fault(number, _path):
+        items = {2: ["n"] * 50, 3: ["m"] * 50, 5: ["n"] * 50}.get(number, [])
+        reasons = [f"mapper [{field}] cannot be changed from type [float] to [long]" for field in items]
+        errors = [{"type": "illegal_argument_exception", "reason": reason} for reason in reasons]
+        answer = {"errors": True, "items": [{"index": {"status": 400, "error": error}} for error in errors]}
+        return OVERLOAD if number == 1 else (200, json.dumps(answer).encode()) if items else None
+
+    with search_proxy(opensearch.ports[0], fault) as proxy:
+        assert SearchTask(proxy.url, unique_name, errors_tolerance="all").write(rows(unique_name, 100)) == []
+        assert proxy.bulk_sizes == [100, 50, 50, 50, 50, 50]
+    assert documents(opensearch, unique_name) == last_of_each(100)
+
+
 def test_overload_that_stays_ends_the_task(opensearch, unique_name):
     with search_proxy(opensearch.ports[0], lambda *_: OVERLOAD) as proxy:
         with pytest.raises(UnavailableError) as caught:
