@@ -32,11 +32,12 @@ _NOT_ABOUT_DOCUMENTS = {
     "invalid_alias_name_exception": "Correct the alias.",
     "routing_missing_exception": "Remove _routing.required from the mapping: the sink sends no routing.",
 }
-_NO_WRITE_INDEX = ("no write index is defined", "op_type of create are allowed in data streams")
 # What the server calls an argument of the request, and is one of the index. The first words of the reason decide: a
 # document may have the same ones.
 _OF_THE_INDEX = re.compile(
     r"pipeline with id \[[^\]]*\] does not exist"
+    r"|no write index is defined for alias"
+    r"|only write ops with an op_type of create are allowed in data streams"
     r"|number of documents in the (?:index|shard) (?:can't|cannot) exceed"
     r"|(?:validation failed: 1: )?this action would add \[\d+\].* shards",
     re.IGNORECASE,
@@ -246,7 +247,7 @@ def _judge_item(
         verdict.reason, verdict.suggestion = reason, suggestion_for(kind)
         verdict.is_overload = verdict.is_overload or status == HTTPStatus.TOO_MANY_REQUESTS
         verdict.is_uncertain = verdict.is_uncertain or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    elif _is_of_the_index(kind, status, words, str(error.get("reason"))):
+    elif _is_of_the_index(kind, status, str(error.get("reason"))):
         raise SearchError(
             f"Nothing can be written to {target}: {reason}.",
             code="search.index",
@@ -258,9 +259,9 @@ def _judge_item(
             verdict.raced.append(position)
 
 
-def _is_of_the_index(kind: str, status: int, words: str, reason: str) -> bool:
+def _is_of_the_index(kind: str, status: int, reason: str) -> bool:
     """Whether the server would refuse every document like this one."""
-    if kind in _NOT_ABOUT_DOCUMENTS or status != HTTPStatus.BAD_REQUEST or _has_any(words, _NO_WRITE_INDEX):
+    if kind in _NOT_ABOUT_DOCUMENTS or status != HTTPStatus.BAD_REQUEST:
         return True
     return kind in ("illegal_argument_exception", "validation_exception") and bool(_OF_THE_INDEX.match(reason))
 

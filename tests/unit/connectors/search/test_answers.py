@@ -143,6 +143,9 @@ def test_deletion_without_a_version_that_meets_another_writer_is_sent_again():
          "search.blocked"),
         (403, "security_exception", "action [indices:data/write/bulk[s]] is unauthorized", "search.index"),
         (400, "illegal_argument_exception", "pipeline with id [orders] does not exist", "search.index"),
+        (400, "illegal_argument_exception", "no write index is defined for alias [orders].", "search.index"),
+        (400, "illegal_argument_exception", "only write ops with an op_type of create are allowed in data streams",
+         "search.index"),
         (400, "illegal_argument_exception", "Number of documents in the index can't exceed [2147483519]",
          "search.index"),
         (400, "validation_exception", "Validation Failed: 1: this action would add [2] shards, but it has [9]/[9]",
@@ -155,8 +158,9 @@ def test_answers_about_the_index_end_the_task(status, kind, reason, code):
     assert caught.value.code == code and reason.split(";")[0] in caught.value.message
 
 
-def test_document_that_has_the_words_of_an_index_is_refused_alone():
-    reason = "failed to parse field [n]: 'pipeline with id [orders] does not exist'"
+@pytest.mark.parametrize("words", ["pipeline with id [orders] does not exist", "no write index is defined for alias"])
+def test_document_that_has_the_words_of_an_index_is_refused_alone(words):
+    reason = f"failed to parse field [n] of type [long]. Preview of field's value: '{words}'"
     verdict = judged(WRITTEN, failed(400, "illegal_argument_exception", reason))
     assert [position for position, _ in verdict.rejected] == [1]
 
