@@ -32,7 +32,8 @@ CREATED = "created"
 """Member of the same: targets that the task has created, and named."""
 LOOK = (
     "?filter_path=error,status,*.settings.index.uuid,*.settings.index.history.uuid"
-    ",*.settings.index.mapping.ignore_malformed,*.mappings,*.aliases.*.is_write_index"
+    ",*.settings.index.mapping.ignore_malformed,*.settings.index.translog.durability,*.mappings"
+    ",*.aliases.*.is_write_index"
 )
 """Options of a request that shows a target, of whose answer `Indices` is made."""
 UNSEEN = "So the run cannot see whether it is deleted meanwhile, nor whether its mapping ignores values."
@@ -58,12 +59,14 @@ class Indices:
         ignoring: what of each index ignores values that do not fit, by its name.
         lacking: what of each index leaves fields out of `_source`, by its name.
         written: alias -> the index to which it writes, where it says so.
+        late: those whose documents are on a disk only some time after the server has answered.
     """
 
     ids: Mapping[str, str]
     ignoring: Mapping[str, list[str]]
     lacking: Mapping[str, list[str]]
     written: Mapping[str, str]
+    late: Sequence[str]
 
     @classmethod
     def of(cls, answer: Answer) -> Indices:
@@ -71,11 +74,14 @@ class Indices:
         found = answer.body if answer.is_success and isinstance(answer.body, dict) else {}
         ids, ignoring, lacking = {}, {}, {}
         written: dict[str, str] = {}
+        late: list[str] = []
         for name, index in sorted(found.items()):
             settings = index.get("settings", {}).get("index", {})
             parts_of_id = (settings.get("uuid"), settings.get("history", {}).get("uuid"))
             ids[name] = _HISTORY.join(str(part) for part in parts_of_id if part)
             written |= {alias: name for alias, own in index.get("aliases", {}).items() if own.get("is_write_index")}
+            if str(settings.get("translog", {}).get("durability")).lower() == "async":
+                late.append(name)
             whole = [f"index.mapping.{_IGNORES}"] if _is_set(settings.get("mapping", {}).get(_IGNORES)) else []
             if ignores := [*whole, *_ignoring_fields(index.get("mappings", {}), "")]:
                 ignoring[name] = ignores
@@ -83,7 +89,7 @@ class Indices:
             parts = [f"_source.{key} ({', '.join(source[key])})" for key in ("excludes", "includes") if source.get(key)]
             if parts:
                 lacking[name] = parts
-        return cls(ids, ignoring, lacking, written)
+        return cls(ids, ignoring, lacking, written, late)
 
     def earlier(self, target: str) -> list[str]:
         """The indices of an alias or a data stream to which it no longer writes, the newest ones; [] for an index."""
@@ -117,6 +123,13 @@ class Indices:
                 f"{target} has {len(self.ids)} indices, and the server writes to one of them only. It does not know"
                 " which keys the others have: a record whose key is there becomes a second document, and a deletion"
                 " leaves the one that is there. Write keys to an index instead, or remove older documents yourself."
+            )
+        if self.late:
+            yield (
+                f"index.translog.durability is async for {_few(self.late)}: the server answers before documents are on"
+                " a disk. If it crashes, the last ones are lost (those of index.translog.sync_interval, 5 s by"
+                " default), although they count as written. Set it to request, or set the offsets of the connector"
+                " back after a crash, to write them again."
             )
         for index, ignoring in self.ignoring.items():
             yield (

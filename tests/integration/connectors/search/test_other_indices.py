@@ -198,7 +198,7 @@ def test_alias_that_gets_its_second_index_during_a_run_is_named(opensearch, uniq
     assert ignoring.startswith(f"The index {unique_name}-{before + 1:06} has ignore_malformed")
 
 
-def test_fields_that_ignore_values_are_named(opensearch, unique_name):
+def test_indices_that_lose_or_ignore_what_they_have_taken_are_named(opensearch, unique_name):
     """A document counts as written, and no search finds it by the value."""
     inner = {"properties": {"m": {"type": "long", "ignore_malformed": True}, "o": {"type": "long"}}}
     text = {"type": "text", "fields": {"number": {"type": "double", "ignore_malformed": "true"}}}
@@ -206,6 +206,11 @@ def test_fields_that_ignore_values_are_named(opensearch, unique_name):
     created(opensearch, unique_name, properties={"a": inner, "t": text}, dynamic_templates=[template])
     (note,) = notes(opensearch, unique_name, {"a": {"m": "no number"}})
     assert f"The index {unique_name} has ignore_malformed (a.m, t.number, dynamic template longs)" in note
+
+    late = {"settings": {**NO_REPLICAS, "index.translog.durability": "async"}}
+    assert opensearch.request("PUT", f"/{unique_name}-late", late)[0] == 200
+    (note,) = notes(opensearch, f"{unique_name}-late", {"v": 1})
+    assert note.startswith(f"index.translog.durability is async for {unique_name}-late: the server answers before")
 
     whole = {"settings": {**NO_REPLICAS, "index.mapping.ignore_malformed": True}}
     assert opensearch.request("PUT", f"/{unique_name}-whole", whole)[0] == 200
