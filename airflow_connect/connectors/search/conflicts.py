@@ -242,6 +242,10 @@ class Elsewhere:
         self._counts[target, index] += count
         self._first.setdefault((target, index), first)
 
+    def written(self, target: str) -> list[str]:
+        """The indices of a target that have got documents."""
+        return [index for of, index in self._counts if of == target]
+
     def notes(self, indices: Mapping[str, Collection[str]]) -> Iterator[str]:
         """A sentence about each index that is not one of its target. `indices`: of each target that could be seen."""
         for (target, index), count in self._counts.items():

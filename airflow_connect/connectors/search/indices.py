@@ -11,7 +11,7 @@ what the index had when it began.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +102,14 @@ class Indices:
     def is_gone(self, now: Indices) -> bool:
         """Whether none of the indices is there any more."""
         return bool(self.ids) and not set(self.ids.values()) & set(now.ids.values())
+
+    def has_lost(self, now: Indices, written: Collection[str]) -> bool:
+        """Whether one of the indices that have got documents is not there any more, or is another one.
+
+        Not of a data stream: a policy may delete those to which it no longer writes.
+        """
+        own = (name for name in written if name in self.ids and _generation(name) < 0)
+        return any(self.ids[name] != now.ids.get(name) for name in own)
 
     def notes(self, target: str, *, has_keys: bool, upserts: bool) -> Iterator[str]:
         """Sentences for the report.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -125,8 +125,11 @@ class Targets:
         """The ids of the indices of a target; [] if they could not be seen."""
         return list(self._indices[name].ids.values()) if name in self._indices else []
 
-    def check_are_there(self) -> None:
+    def check_are_there(self, written: Callable[[str], Collection[str]]) -> None:
         """Make sure that the indices that were written are still there; those that came meanwhile get their notes.
+
+        Args:
+            written: gives the indices of a target that have got documents, if they have other names.
 
         Raises:
             SearchError: one of them was deleted meanwhile.
@@ -137,7 +140,7 @@ class Targets:
             self.known[name] = {*self.known.get(name, ()), *before.ids, *now.ids}
             if now.ids.keys() - before.ids.keys():
                 self._note(name, now, has_keys=self._has_keys[name] and len(before.ids) == 1)
-            if before.is_gone(now):
+            if before.is_gone(now) or before.has_lost(now, written(name)):
                 raise gone_meanwhile(name, "this task")
 
     def look_for_earlier(self, name: str, ids: Sequence[str]) -> None:

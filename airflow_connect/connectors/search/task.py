@@ -169,9 +169,10 @@ class ElasticsearchSinkTask(SinkTask):
         self._sender.wait()
         self._report_answers()
         assert self._targets is not None
-        self._targets.check_are_there()
+        elsewhere = self._sender.take_elsewhere()
+        self._targets.check_are_there(elsewhere.written)
         assert self._maker is not None
-        moved = self._sender.take_elsewhere().notes(self._targets.known)
+        moved = elsewhere.notes(self._targets.known)
         for note in (*self._conflicts.take_notes(), *self._maker.take_notes(), *moved):
             self.context.note(note)
         found, self._unavailable = self._unavailable, Counter()

@@ -50,6 +50,32 @@ def test_index_that_is_deleted_during_a_run_fails_it(opensearch, unique_name, co
     assert documents(opensearch, unique_name) == ({"b": {"v": 1}} if comes_back else {})
 
 
+@pytest.mark.parametrize("how", ["deleted", "removed", "stays"])
+def test_index_of_an_alias_that_is_lost_during_a_run_fails_it_although_others_stay(opensearch, unique_name, how):
+    def put_written():
+        body = {"settings": NO_REPLICAS, "aliases": {unique_name: {"is_write_index": True}}}
+        assert opensearch.request("PUT", f"/{unique_name}-2", body)[0] == 200
+
+    created(opensearch, f"{unique_name}-1")
+    assert opensearch.request("PUT", f"/{unique_name}-1/_alias/{unique_name}")[0] == 200
+    put_written()
+    runner = SearchTask(opensearch.url, unique_name, batch_size="1").open()
+    runner.put(record(0, {"v": 0}, key="a", topic=unique_name))
+    runner.deliver()
+    runner._task._sender.wait()
+    if how == "deleted":
+        assert opensearch.request("DELETE", f"/{unique_name}-2")[0] == 200
+        put_written()
+    elif how == "removed":
+        assert opensearch.request("DELETE", f"/{unique_name}-2/_alias/{unique_name}")[0] == 200
+    if how == "stays":
+        runner.complete()
+    else:
+        with pytest.raises(SearchError, match=f"{unique_name} was deleted while this task wrote to it, or leads to"):
+            runner.complete()
+    runner.abort()
+
+
 @pytest.mark.parametrize("is_deleted", [True, False])
 def test_index_that_is_deleted_between_two_tasks_of_a_run_fails_it(opensearch, unique_name, is_deleted):
     """Each task saw one index only: what the first one had written was lost, and its offsets were committed."""
