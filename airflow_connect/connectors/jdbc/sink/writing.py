@@ -108,6 +108,7 @@ class Writer:
         self._positions: dict[TopicPartition, Position] = {}
         self._connection: Connection | None = None
         self._finds_rows = config.finds_rows_by_key
+        self._overtaken: set[TopicPartition] = set()  # by another attempt of the task
         self._checks_at_once = False
         self._left_out = Outcome()
         self._absent = Outcome()
@@ -241,6 +242,8 @@ class Writer:
                     raise typed(error, "write rows", self._database.settings.address) from None
 
     def _attempt(self, batch: Batch) -> None:
+        for partition in self._overtaken.intersection(batch.ends):
+            self._drop_written(batch, partition)
         while True:
             batch.without_errant()
             connection = self._connected()
@@ -376,6 +379,12 @@ class Writer:
             )
         self._count_left_out()  # The last try took effect, or another attempt has found the same.
         self._positions[partition] = found
+        self._overtaken.add(partition)
+        self._drop_written(batch, partition)
+
+    def _drop_written(self, batch: Batch, partition: TopicPartition) -> None:
+        """Leave out what another attempt has written: it may be ahead by more than one batch of this one."""
+        found = self._positions[partition]
         for record in batch.superseded(partition, found.next_offset, found.errant) if self._finds_rows else ():
             self._run.report(record, superseded(record))
             batch.add_errant(record)

@@ -10,6 +10,7 @@ from sqlalchemy import event
 from airflow_connect.api import schema as s
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.sink import Delivery
+from airflow_connect.connectors.jdbc.sink import task as jdbc_task
 from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
 from airflow_connect.connectors.jdbc.sink.connector import JdbcSinkConnector
 from airflow_connect.connectors.jdbc.sink.offsets import OffsetsTable
@@ -167,6 +168,26 @@ def test_two_attempts_of_a_task_write_each_record_once(database):
     assert (report.written, report.dead_lettered) == (7, 1)
     assert [offset for offset, _ in run.errors.letters] == [2]
     assert stored(database) == (8, "[2]")
+
+
+@pytest.mark.parametrize("is_columnar", [False, True], ids=["rows", "columns"])
+def test_attempt_that_is_behind_by_several_transactions_writes_nothing_twice(server_database, monkeypatch, is_columnar):
+    """Only its present transaction left out what the other attempt had written; the next ones wrote it again."""
+    monkeypatch.setattr(jdbc_task, "ROWS_PER_TRANSACTION", 3)
+    monkeypatch.setattr(jdbc_task, "FEWEST_IN_COLUMNS", 3)
+    server_database.execute(CREATE)
+    run = SinkRun(server_database).claim()
+    slow, fast = run.open(), run.open()
+    give(fast, numbers(0, 11))
+    for first in range(0, 12, 3):
+        rows = [row.changed(value_schema=NUMBER) for row in numbers(first, first + 3)]
+        batch = to_columns(rows)
+        if not (is_columnar and slow.put_columns([batch], batch.offsets)):
+            put(slow, rows)
+            slow.deliver()
+    report = give(slow, [])
+    assert written(server_database) == list(range(1000, 1012))
+    assert (report.written, stored(server_database)) == (12, (12, None))
 
 
 # --- commits without an answer ----------------------------------------------------------------------------------------
