@@ -376,10 +376,11 @@ with DAG({name!r}, schedule=None):
     ConnectorOperator(task_id="marked", config={marked!r}, **where)
     ConnectorOperator(task_id="timed", config={timed!r}, execution_timeout=timedelta(seconds={limit_s}), **where)
 """
-LIMIT_S, PROCESSES_OF_HANG, LEASE_S = 8, 4, 240
+LIMIT_S, PROCESSES_OF_HANG, LEASE_S = 40, 4, 240
+"""The time limit counts from the deferral: on a busy machine the triggerer takes up a trigger after many seconds."""
 
 
-@pytest.mark.budget(40)  # a service, two tries of two deferred tasks, and a time limit that is waited for
+@pytest.mark.budget(70)  # a service, two tries of two deferred tasks, and a time limit that is waited for
 @pytest.mark.timeout(600)
 def test_deferred_run_ends_when_its_task_is_cleared_marked_as_success_or_out_of_time(
     airflow: AirflowServer, tmp_path: Path, unique_name: str
@@ -419,7 +420,8 @@ def test_deferred_run_ends_when_its_task_is_cleared_marked_as_success_or_out_of_
         assert run.wait() == "failed"
         assert {task: run.task(task)["state"] for task in files} == {"marked": "success", "timed": "failed"}
         wait_until(lambda: working("timed") == [], "the driver without time to be gone", LEASE_S + 60)
-        assert "was ended" in run.log("timed", run.task("timed")["try_number"])
+        number = run.task("timed")["try_number"]
+        wait_until(lambda: "was ended" in run.log("timed", number), "the triggerer's log to be there", 60)
         assert [config["committed"] for config in configs.values() if Path(config["committed"]).exists()] == []
 
 
