@@ -183,15 +183,18 @@ class ValueFileReader:
         yield from _rows_of(found, rows.first)
 
     def first_timestamp(self, file: ValueFile) -> int | None:
-        """The timestamp of the first record, milliseconds since the epoch; None: it has none, or cannot be read.
+        """The timestamp of the first record, milliseconds since the epoch; None: it has none, or is broken.
 
-        An error belongs to the task that reads the file.
+        A broken record belongs to the task that reads the file.
+
+        Raises:
+            UnavailableError, AccessError: from the store: without the timestamp, the topic might delete the record.
         """
         if self.envelope is None:
             return None
         try:
             rows = next(self.rows(file, 0), None)
-        except (DataError, UnavailableError, AccessError):
+        except DataError:
             return None
         return None if rows is None or not rows.timestamps else rows.timestamps[0]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import gzip
+import itertools
 import json
 import time
 from collections.abc import Callable, Iterable
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from airflow_connect.connectors.restore.values.reading import ValueFileReader
+from airflow_connect.errors import UnavailableError
 from airflow_connect.kafka.admin.topics import all_names
 from airflow_connect.kafka.clients.short_lived import admin_client
 from tests.integration.connectors.restore.test_values import JSON_FORMAT, PLAIN_JSON, STRING
@@ -184,3 +187,27 @@ def test_times_that_the_topic_does_not_take_or_keep(kafka: Any, tmp_path: Path, 
     found = [one.timestamp for one in stored(made.bootstrap, made.target)]
     assert [found[n] for n in (0, 1, 4, 5)] == [times[n] for n in (0, 1, 4, 5)]
     assert min(found[2:4]) >= now
+
+
+def test_store_that_is_away_while_the_times_are_looked_at_fails_the_run(
+    kafka: Any, tmp_path: Path, make_topic: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, asked = ValueFileReader.rows, itertools.count()
+
+    def away_once(*args: Any) -> Any:
+        if next(asked) == 0:
+            raise UnavailableError("The store did not answer.")
+        return rows(*args)
+
+    envelope, name_of = LAYOUTS["lenses"]
+    write_files(tmp_path, name_of, envelope, [(0, 0, "k", {"n": 0}, TIME_MS, [])])
+    config = {"record.envelope": "lenses", "accept.loss": "header_types"}
+    made = restore(kafka, tmp_path, make_topic(1, {"retention.ms": str(DAY_MS)}), **config)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ValueFileReader, "rows", away_once)
+        report = made.try_run()
+    assert report.error is not None and (report.status, report.error["retriable"]) == ("failed", True)
+
+    report = made.try_run()
+    assert report.error is not None and f"retention.ms={DAY_MS}" in report.error["message"]
