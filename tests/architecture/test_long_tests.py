@@ -5,9 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from tests.support.session.long_tests import LIST, LongTest, long_tests
+from tests.support.session.many_cases import check_each
 
 PROJECT = LIST.parents[1]
 LONG = long_tests()
@@ -21,11 +20,13 @@ def exists(nodeid: str) -> bool:
     return path.is_file() and f"def {name}" in path.read_text()
 
 
-@pytest.mark.parametrize("one", LONG, ids=lambda one: one.prefix.rpartition("::")[2])
-def test_long_test_and_the_one_that_stands_for_it_exist(one: LongTest) -> None:
-    assert exists(one.prefix)
-    assert exists(one.instead)
-    assert not any(one.instead.startswith(other.prefix) for other in LONG), "It is left to the soak itself."
+def test_long_tests_and_those_that_stand_for_them_exist() -> None:
+    def check(one: LongTest) -> None:
+        assert exists(one.prefix)
+        assert exists(one.instead)
+        assert not any(one.instead.startswith(other.prefix) for other in LONG), "It is left to the soak itself."
+
+    check_each(LONG, lambda one: one.prefix, check)
 
 
 def test_only_the_soak_and_who_names_them_run_them() -> None:
