@@ -162,6 +162,9 @@ class OffsetsTable:
         A partition that no run has left an offset of, because they were of an earlier release: its offset, unless the
         last run is the one that has claimed the connector.
 
+        Errant records before the offset are tried again: if their run died before its commit, a later one may have
+        written them, into what is lost.
+
         Args:
             connection: in `single_statements`.
             topic_ids: the partitions, with the id of each topic.
@@ -186,7 +189,7 @@ class OffsetsTable:
             elif partition in left:
                 self.missing.add(partition)
             if position is not None and (partition not in left or position.next_offset < left[partition]):
-                found[partition] = position.next_offset
+                found[partition] = min([position.next_offset, *position.errant])
         return found
 
     def claim(self, connection: Connection, run_id: str) -> int:

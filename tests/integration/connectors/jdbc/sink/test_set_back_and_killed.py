@@ -120,3 +120,35 @@ def test_offset_that_an_operator_has_set_is_named_also_after_a_killed_run(sink, 
     assert rows(sink) == [n for n in ALL if n not in range(10, 15)]
     assert f"had the records of {sink.topic}-0 up to 10 only" in first
     assert "the records in [10, 15) are NOT written" in first and "NOT written" not in second
+
+
+def test_record_that_a_killed_run_could_not_write_before_the_backup_is_tried_again(
+    sink, kafka, produce, make_topic, monkeypatch
+):
+    """The next run wrote it, after the backup; the restored offset is beyond it."""
+    letters = make_topic()
+    config = {
+        "errors_tolerance": "all", "errors_deadletterqueue_topic_name": letters,
+        "errors_deadletterqueue_topic_replication_factor": "1",
+    }  # fmt: skip
+    produce(sink.topic, numbers(0, 10, 0))
+    sink.run(**config)
+    sink.target.execute(f"ALTER TABLE {sink.table} ADD CONSTRAINT no_twelve CHECK (n <> 12)")
+    produce(sink.topic, numbers(10, 15, 0))
+    Steps(monkeypatch).crash("audited")
+    with pytest.raises(Crashed):
+        sink.run(**config)
+    back_up(sink)
+    sink.target.execute(f"ALTER TABLE {sink.table} DROP CONSTRAINT no_twelve")
+    sink.run(**config)
+    produce(sink.topic, numbers(15, 20, 0))
+    sink.run(**config)
+    assert rows(sink) == [*range(20)]
+    restore(sink)
+    produce(sink.topic, numbers(20, 21, 0))
+
+    (note,) = set_back(sink.run(**config).notes)
+
+    assert rows(sink) == [*range(21)]
+    assert f"{sink.topic}-0 up to 12, but earlier runs have committed 20" in note
+    assert every_record(kafka.bootstrap, letters) == []
