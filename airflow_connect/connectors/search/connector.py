@@ -13,6 +13,7 @@ from airflow_connect.connectors.search.changes import change_note
 from airflow_connect.connectors.search.client import SearchClient
 from airflow_connect.connectors.search.config import DocumentConfig, SearchSinkConfig
 from airflow_connect.connectors.search.conflicts import Versions
+from airflow_connect.connectors.search.targets import Targets
 from airflow_connect.converters.keys_in_kafka import notes_on_spread
 from airflow_connect.errors import ConfigError
 
@@ -88,9 +89,16 @@ class ElasticsearchSinkConnector(SinkConnector):
         return mixed.at_plan(run)
 
     def state_after(self, run: CopiedRun) -> StateAfter:
-        """Which topics have filled an index by key, and which index it is."""
+        """Which topics have filled an index by key, and which index it is.
+
+        Raises:
+            SearchError: an index was deleted while the run wrote to it.
+            UnavailableError, AccessError: from the server.
+        """
         by_key, seen = filled.state_after(run), indices.state_after(run)
-        follows = _UPSERTS if SearchSinkConfig.from_config(self.config).upserts else _VERSIONS
+        config = SearchSinkConfig.from_config(self.config)
+        _check_written(config, run)
+        follows = _UPSERTS if config.upserts else _VERSIONS
         spread = notes_on_spread(run, "document", follows)
         changed = mixed.state_after(run, by_key.kept)
         return StateAfter(kept={**by_key.kept, **seen.kept, **changed}, notes=[*by_key.notes, *spread, *seen.notes])
@@ -119,3 +127,17 @@ class ElasticsearchSinkConnector(SinkConnector):
     ) -> bool:
         """Accept every offset: documents keep none, and writing them again changes nothing."""
         return True
+
+
+def _check_written(config: SearchSinkConfig, run: CopiedRun) -> None:
+    """Look again at the aliases to which tasks have written: each has looked at its own end only."""
+    written = indices.written_by_tasks(run)
+    if not written:
+        return
+    client = SearchClient(config.connection)
+    try:
+        targets = Targets(config, client)
+        for name, found in sorted(written.items()):
+            indices.check_written(name, found, targets.shown(name))
+    finally:
+        client.close()

@@ -30,6 +30,8 @@ BEHIND = "behind"
 """Member of the same: of each alias and data stream its newest indices, with their ids."""
 CREATED = "created"
 """Member of the same: targets that the task has created, and named."""
+WRITTEN = "written"
+"""Member of the same: of each alias the indices that have got documents of the task, with their ids."""
 LOOK = (
     "?filter_path=error,status,*.settings.index.uuid,*.settings.index.history.uuid"
     ",*.settings.index.mapping.ignore_malformed,*.settings.index.translog.durability,*.mappings"
@@ -103,14 +105,6 @@ class Indices:
         """Whether none of the indices is there any more."""
         return bool(self.ids) and not set(self.ids.values()) & set(now.ids.values())
 
-    def has_lost(self, now: Indices, written: Collection[str]) -> bool:
-        """Whether one of the indices that have got documents is not there any more, or is another one.
-
-        Not of a data stream: a policy may delete those to which it no longer writes.
-        """
-        own = (name for name in written if name in self.ids and _generation(name) < 0)
-        return any(self.ids[name] != now.ids.get(name) for name in own)
-
     def notes(self, target: str, *, has_keys: bool, upserts: bool) -> Iterator[str]:
         """Sentences for the report.
 
@@ -148,6 +142,11 @@ class Indices:
 
 def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
+
+
+def is_of_stream(name: str) -> bool:
+    """Whether an index is one of a data stream, which a policy may delete when it is no longer written to."""
+    return _generation(name) >= 0
 
 
 def _generation(name: str) -> int:
@@ -195,10 +194,10 @@ def state_after(run: CopiedRun) -> StateAfter:
         created.update(report.details.get(CREATED, ()))
     later = next((f"{r.range.topic_partition} from offset {r.range.start}" for r in run.reports if r.range.start), "")
     notes = [
-        _note_on_restored(name, restored, later) if restored else _note_on_others(name, found, later)
+        note
         for name, found in sorted(now.items())
         if later and name not in created and name in known
-        if (restored := _restored(known[name], found)) or _are_others(known[name], found)
+        if (note := _note_on_changes(name, known[name], found, later))
     ]
     known |= now
     plain = {name: found[name] for name, found in known.items() if name in found}
@@ -207,6 +206,26 @@ def state_after(run: CopiedRun) -> StateAfter:
     return StateAfter(
         kept={"v": _VERSION, **{part: found for part, found in parts.items() if found}} if known else {}, notes=notes
     )
+
+
+def written_by_tasks(run: CopiedRun) -> dict[str, dict[str, set[str]]]:
+    """Of each alias the indices that have got documents of a run, with the ids that tasks have seen."""
+    found: dict[str, dict[str, set[str]]] = {}
+    for report in run.reports:
+        for name, indices in report.details.get(WRITTEN, {}).items():
+            for index, own in indices.items():
+                found.setdefault(name, {}).setdefault(index, set()).add(own)
+    return found
+
+
+def check_written(name: str, written: Mapping[str, Collection[str]], now: Indices) -> None:
+    """Make sure that the indices of an alias that tasks have written are there when the last one has ended.
+
+    Raises:
+        SearchError: one of them is not, or is another one: its task had ended before, and could not see it.
+    """
+    if any(set(ids) != {now.ids.get(index)} for index, ids in written.items()):
+        raise gone_meanwhile(name, "this run")
 
 
 def gone_meanwhile(name: str, who: str) -> SearchError:
@@ -257,6 +276,39 @@ def _restored(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
         for name, index in sorted(now.items())
         if name in before and before[name] != index and uuid_of(before[name]) == uuid_of(index)
     ]
+
+
+def _lost(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Indices of an alias that are gone, or others, although older ones are there: a policy deletes the oldest first.
+
+    Of a data stream, the one that is written cannot be deleted alone.
+    """
+    stay = [name for name, index in before.items() if now.get(name) == index]
+    return [
+        name
+        for name, index in sorted(before.items())
+        if stay and not is_of_stream(name)
+        if (name in now and uuid_of(now[name]) != uuid_of(index)) or (name not in now and name > min(stay))
+    ]
+
+
+def _note_on_changes(name: str, before: Mapping[str, str], now: Mapping[str, str], later: str) -> str:
+    """What is said about a target that has other indices than at the last run; "": nothing."""
+    if restored := _restored(before, now):
+        return _note_on_restored(name, restored, later)
+    if _are_others(before, now):
+        return _note_on_others(name, now, later)
+    lost = _lost(before, now)
+    return _note_on_lost(name, lost, later) if lost else ""
+
+
+def _note_on_lost(name: str, lost: Sequence[str], later: str) -> str:
+    return (
+        f"{name} had {_few(lost)} at the last run, which was deleted, created again or removed from it since, although"
+        f" older indices of it are there. This run writes {later} on. Unless they were put there in another way, the"
+        f" documents that runs have written into it are not in {name}: set the offsets of the connector back, to write"
+        " them again."
+    )
 
 
 def _note_on_restored(name: str, restored: Sequence[str], later: str) -> str:

@@ -10,7 +10,15 @@ from urllib.parse import quote
 
 from airflow_connect.connectors.search import keys
 from airflow_connect.connectors.search.answers import TOO_MANY_FIELDS
-from airflow_connect.connectors.search.indices import LOOK, UNSEEN, UNSEEN_UPSERTS, Indices, gone_meanwhile, newest
+from airflow_connect.connectors.search.indices import (
+    LOOK,
+    UNSEEN,
+    UNSEEN_UPSERTS,
+    Indices,
+    gone_meanwhile,
+    is_of_stream,
+    newest,
+)
 from airflow_connect.connectors.search.keys import SearchKeys as Keys
 from airflow_connect.connectors.search.mapping import chosen_by_server, dates_in, follows_values, is_date, mapping_of
 from airflow_connect.errors import AccessError, DataError, SearchError, UnavailableError
@@ -73,6 +81,8 @@ class Targets:
         """Indices and data streams that were missing."""
         self.notes: list[str] = []
         """Sentences for the report."""
+        self.written: dict[str, dict[str, str]] = {}
+        """Of each alias the indices that have got documents, with their ids."""
         self.known: dict[str, set[str]] = {}
         """The indices of each target, as they were seen; empty for one that cannot be seen."""
 
@@ -136,12 +146,41 @@ class Targets:
             UnavailableError, AccessError: from the server.
         """
         for name, before in self._indices.items():
-            now = self._shown(name) if before.ids else before
+            now = self.shown(name) if before.ids else before
             self.known[name] = {*self.known.get(name, ()), *before.ids, *now.ids}
             if now.ids.keys() - before.ids.keys():
                 self._note(name, now, has_keys=self._has_keys[name] and len(before.ids) == 1)
-            if before.is_gone(now) or before.has_lost(now, written(name)):
+            if before.is_gone(now) or self._has_lost(name, before, now, written(name)):
                 raise gone_meanwhile(name, "this task")
+
+    def _has_lost(self, name: str, before: Indices, now: Indices, written: Collection[str]) -> bool:
+        """Whether an index that has got documents is not there any more, or is another one.
+
+        Not of a data stream: a policy may delete those to which it no longer writes.
+
+        Args:
+            name: of the target.
+            before: its indices when the task began to write to it.
+            now: those that it has now.
+            written: names of those that have got documents since the last call, if they are not that of the target.
+        """
+        own = self.written.setdefault(name, {})
+        for index in written if before.ids else ():
+            if is_of_stream(index):
+                continue
+            found = before.ids.get(index) or now.ids.get(index)
+            if found is not None:
+                own.setdefault(index, found)
+            elif not self._exists(index):  # Else a pipeline has sent documents there.
+                return True
+        return any(now.ids.get(index) != found for index, found in own.items())
+
+    def _exists(self, index: str) -> bool:
+        """Whether there is an index; True if the user may not see it."""
+        try:
+            return self._call("GET", f"/{quote(index, '')}{_ALIASES}").status != HTTPStatus.NOT_FOUND
+        except AccessError:
+            return True
 
     def look_for_earlier(self, name: str, ids: Sequence[str]) -> None:
         """Name documents that an interrupted run has written into an earlier index: they will be there twice.
@@ -183,7 +222,7 @@ class Targets:
     def _look(self, name: str, topic: str) -> None:
         """Learn which indices a target has, and what is to be said about them."""
         try:
-            found = self._indices[name] = self._shown(name)
+            found = self._indices[name] = self.shown(name)
         except AccessError as error:
             self.notes.append(f"{error.message} {UNSEEN_UPSERTS if self._config.upserts else UNSEEN}")
             return
@@ -194,7 +233,12 @@ class Targets:
         sentences = found.notes(name, has_keys=has_keys, upserts=self._config.upserts)
         self.notes += [sentence for sentence in sentences if sentence not in self.notes]
 
-    def _shown(self, name: str) -> Indices:
+    def shown(self, name: str) -> Indices:
+        """The indices of a target, as they are now.
+
+        Raises:
+            SearchError, UnavailableError, AccessError: from the server.
+        """
         answer = self._call("GET", f"/{quote(name, '')}{LOOK}")
         if not answer.is_success and answer.status != HTTPStatus.NOT_FOUND:
             raise self._client.refused(f"show {name}", answer)

@@ -20,7 +20,7 @@ from airflow_connect.connectors.search.config import SearchSinkConfig
 from airflow_connect.connectors.search.conflicts import Conflicts, Versions
 from airflow_connect.connectors.search.documents import DocumentMaker, no_value
 from airflow_connect.connectors.search.filled import TARGETS
-from airflow_connect.connectors.search.indices import BEHIND, CREATED, INDICES
+from airflow_connect.connectors.search.indices import BEHIND, CREATED, INDICES, WRITTEN
 from airflow_connect.connectors.search.mixed import are_mixed
 from airflow_connect.connectors.search.sending import BulkSender
 from airflow_connect.connectors.search.targets import Target, Targets
@@ -159,6 +159,7 @@ class ElasticsearchSinkTask(SinkTask):
         if not self._has_told_indices and targets_seen is not None and (targets_seen.ids or targets_seen.behind):
             self._has_told_indices = True
             found |= {INDICES: targets_seen.ids, BEHIND: targets_seen.behind, CREATED: sorted(self._created)}
+            found |= {WRITTEN: {name: own for name, own in targets_seen.written.items() if own}}
         return found
 
     def flush(self) -> tuple[()]:
