@@ -5,6 +5,7 @@ Source: io.confluent.connect.jdbc.sink.metadata.FieldsMetadata, with its message
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.jdbc.sink.config import MappingConfig
 
 _PRIMITIVE = frozenset(set(Type) - {Type.ARRAY, Type.MAP, Type.STRUCT})
+_UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 
 Get = Callable[["SinkRecord"], Any]
 GetColumn = Callable[["RecordColumns"], Any]
@@ -79,7 +81,8 @@ def fields_of(
         value_schema: schema of the value; None for a record without value.
 
     Raises:
-        SchemaError: the schemas do not have what `pk.mode` needs, or have no field at all.
+        SchemaError: the schemas do not have what `pk.mode` needs, or have no field at all, or one that cannot be a
+            column.
     """
     found: dict[str, SinkField] = {}
     for field in _KEY_FIELDS[mapping.pk_mode](table, mapping, key_schema, value_schema):
@@ -92,6 +95,13 @@ def fields_of(
             f"No fields found using key and value schemas for table: {table}.",
             code="jdbc.no_fields",
             suggestion=f"Check {Keys.pk_mode}, {Keys.pk_fields} and {Keys.whitelist}.",
+        )
+    if unwritable := next(filter(_UNWRITABLE.search, found), None):
+        raise SchemaError(
+            f"The field {unwritable!r} of records for the table {table} has a character in its name that no name of a"
+            " column has: a zero byte, or half of a surrogate pair.",
+            code="database.name",
+            suggestion=f"Rename it with the transformation ReplaceField, or leave it out with {Keys.whitelist}.",
         )
     return tuple(found.values())
 

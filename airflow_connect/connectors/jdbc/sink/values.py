@@ -16,6 +16,7 @@ from typing import Any
 from airflow_connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.connectors.jdbc.sink.fields import SinkField
 from airflow_connect.errors import DataError, SchemaError
+from airflow_connect.java.numbers import parse_integer
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_MS = 86_400_000
@@ -114,7 +115,7 @@ class Binding:
 
         def bind(value: Any) -> Any:
             try:
-                units = int(value)
+                units = parse_integer(value, 64) if isinstance(value, str) else int(value)
             except ValueError:
                 raise DataError(
                     f"The field {name} in timestamp.fields.list does not hold a whole number.",

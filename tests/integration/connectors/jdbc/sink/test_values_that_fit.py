@@ -132,3 +132,23 @@ def test_column_with_a_default_that_the_records_do_not_have_gets_its_default(dat
     ((offset, message),) = last.errors.letters
     assert offset == 0 and "state" in message
     assert database.rows("SELECT state FROM orders WHERE n >= 9000") == [("own",)]
+
+
+@pytest.mark.parametrize("name", ["hu\ud800sh", "hu\0sh"], ids=["surrogate", "zero byte"])
+def test_field_whose_name_no_column_can_have_is_refused_as_a_record(sqlite_database, name):
+    """It ended the run with a UnicodeEncodeError, or with advice about quotes, also if errors are tolerated."""
+    run = SinkRun(sqlite_database, errors_tolerance="all", auto_create="true", auto_evolve="true")
+    run.write(records({"n": 1}, {"n": 2, name: 3}, {"n": 4}))
+    ((offset, message),) = run.errors.letters
+    assert offset == 1 and f"The field {name!r} of records for the table orders has a character" in message
+    assert sqlite_database.rows("SELECT n FROM orders ORDER BY n") == [(1,), (4,)]
+
+
+@pytest.mark.parametrize("text", ["1_000", " 12", "1e3", "9223372036854775808"])
+def test_text_of_a_timestamp_that_is_no_whole_number_is_refused(database, text):
+    """`1_000`, which only Python takes for a number, was written as 1000."""
+    run = SinkRun(database, errors_tolerance="all", auto_create="true", timestamp_fields_list="at")
+    run.write(records({"at": "-12"}, {"at": text}, schema=s.struct(("at", s.OPTIONAL_STRING))))
+    ((offset, message),) = run.errors.letters
+    assert offset == 1 and "timestamp.fields.list does not hold a whole number" in message
+    assert len(database.rows("SELECT at FROM orders")) == 1
