@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 LONGEST_REASON = 500
 NO_VALUE = "(value not shown)"
 _QUOTED = r"""(?:"(?:[^"]|"")*"|'(?:[^'\\]|\\.|'')*')(?:\.\.\.)?"""
+_UNDOUBLED = r"""(?:".*"|'.*')(?:\.\.\.)?"""
+"""A value between quotes as PostgreSQL writes it: quotes in it are not doubled."""
 _MYSQL_VALUES = (
     re.compile(r"(?<=Duplicate entry ).*(?= for key )"),
     re.compile(r"(?i)(?<=value: ).*(?= for (?:column|function) )"),
@@ -42,16 +44,17 @@ _POSTGRESQL_VALUES = (
     re.compile(r"(?<=: )[\"'].*"),
     re.compile(r"(?<=: )0x[0-9a-f]{2}.*"),
     re.compile(r"(?<=byte sequence )0x[0-9a-fx ]+(?= in encoding )"),
-    re.compile(rf"(?<=value ){_QUOTED}(?= (?:is|out|for))"),
-    re.compile(rf"^{_QUOTED}(?= is (?:out of range|not a valid) )"),
-    re.compile(rf"(?<=unit ){_QUOTED}(?= not recognized)"),
-    re.compile(rf"(?<=symbol ){_QUOTED}(?= found while)"),
-    re.compile(rf"(?<=at or near ){_QUOTED}(?= of jsonpath)"),
+    re.compile(rf"(?<=value ){_UNDOUBLED}(?= (?:is|out|for))"),
+    re.compile(rf"^{_UNDOUBLED}(?= is (?:out of range|not a valid) )"),
+    re.compile(rf"(?<=unit ){_UNDOUBLED}(?= not (?:recognized|supported))"),
+    re.compile(rf"(?<=symbol ){_UNDOUBLED}(?= found while)"),
+    re.compile(rf"(?<=at or near ){_UNDOUBLED}(?= of jsonpath)"),
+    re.compile(rf"(?<=encoding name ){_UNDOUBLED}"),
     re.compile(r"(?<=too large for encoding: )\d+"),
     re.compile(r"(?<=^index )-?\d+(?= out of valid range)"),
-    re.compile(rf"(?<=time zone ){_QUOTED}(?= not recognized)"),
+    re.compile(rf"(?<=time zone ){_UNDOUBLED}(?= not recognized)"),
     re.compile(r"(?<=out of range: ).*|(?<=: )\d+-\d.*"),
-    re.compile(rf"(?<=literal: ){_QUOTED}"),
+    re.compile(rf"(?<=literal: ){_UNDOUBLED}"),
 )
 _TRANSLATED_VALUES = (
     re.compile(r"""(?<=: )["'].*|(?<=[:\uff1a])["'].*|».*«|«.*»|„.*[“”]|“.*”|「.*」"""),

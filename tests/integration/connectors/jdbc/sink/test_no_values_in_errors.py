@@ -89,8 +89,30 @@ def test_number_out_of_range_is_not_shown(postgresql_database):
             "index (value not shown) out of",
         ),
         ("email TEXT CHECK (decode(email, 'base64') > '')", "a*hush", "symbol (value not shown) found while"),
+        ("email TEXT CHECK (timezone(email, now()) > '1970-01-01')", "x\"hush'hush", "time zone (value not shown) not"),
+        (
+            "email TEXT CHECK (date_trunc(email, now()) > now())",
+            "x\"hush'hush",
+            "unit (value not shown) not recognized",
+        ),
+        ("email TEXT CHECK (convert_to('x', email) > '')", "hush", "encoding name (value not shown)"),
     ],
-    ids=["zone", "pattern", "date", "surrogate", "real", "double", "bits", "unit", "character", "index", "base64"],
+    ids=[
+        "zone",
+        "pattern",
+        "date",
+        "surrogate",
+        "real",
+        "double",
+        "bits",
+        "unit",
+        "character",
+        "index",
+        "base64",
+        "quotes in a zone",
+        "quotes in a unit",
+        "encoding",
+    ],
 )
 def test_values_in_other_words_of_postgresql_are_not_shown(postgresql_database, column, value, expected):
     postgresql_database.execute(f"CREATE TABLE orders (n BIGINT, {column})")
