@@ -57,3 +57,12 @@ def made_again(table: TableId, found: str, first: str) -> str:
         f"The table {table} is not the one that the last run has written: it {what}. This run writes {first} on. If the"
         " rows of earlier records are not in it, set the offsets of the connector back, to write them again."
     )
+
+
+def dropped_meanwhile(table: TableId, began: str) -> str:
+    """The sentence about a table that was dropped while a task wrote to it; `began`: where the task began to write."""
+    return (
+        f"The table {table} was dropped while this run wrote to it, and created again. What the run had written into it"
+        f" before, {began} on, is not in the new table: set the offsets of the connector back to there, to write it"
+        " again."
+    )

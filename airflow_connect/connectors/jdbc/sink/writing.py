@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from airflow_connect.connectors.jdbc.sink.columns.chunk import ColumnChunk, RowsNeededError
-from airflow_connect.connectors.jdbc.sink.identity import made_again
+from airflow_connect.connectors.jdbc.sink.identity import dropped_meanwhile, made_again
 from airflow_connect.connectors.jdbc.sink.offsets import Move, OffsetsTable, Position, writing
 from airflow_connect.connectors.jdbc.sink.outcome import Outcome, RowRefusedError
 from airflow_connect.connectors.jdbc.sink.resumed import superseded
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.jdbc.sink.pieces import Columned, Refused
     from airflow_connect.connectors.jdbc.sink.tables import FieldColumns, Tables
     from airflow_connect.databases.connecting import Database
+    from airflow_connect.databases.identifiers import TableId
 
 log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
@@ -113,6 +114,8 @@ class Writer:
         self._left_out = Outcome()
         self._absent = Outcome()
         self._created: list[str] = []
+        self._starts: dict[TopicPartition, int] = {}
+        self._filled: set[TableId] = set()  # by a transaction of this task
         self._told: dict[str, list[str]] = {}
         self._identities: dict[str, str] = {}
 
@@ -140,6 +143,7 @@ class Writer:
 
     def take_over(self, starts: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Position]:
         """Where to resume each partition; see `OffsetsTable.take_over`. Without an offsets table: at its start."""
+        self._starts |= starts
         if self._offsets is None:
             return {partition: Position(start, 0) for partition, start in starts.items()}
         taken: dict[TopicPartition, Position] = {}
@@ -283,7 +287,15 @@ class Writer:
             return
         known = {p: self._positions[p].next_offset for p in batch.ends if p not in self._offsets.new}
         first = next((f"{partition} from offset {offset}" for partition, offset in sorted(known.items()) if offset), "")
+        began = ", ".join(f"{partition} from offset {offset}" for partition, offset in sorted(self._starts.items())[:3])
+        lost = self._filled.intersection((*created, *replaced))  # By then; what was written is not in the new one.
+        for table in sorted(lost, key=str):
+            self._created.append(dropped_meanwhile(table, began))
+            self._offsets.created(connection, str(table), self._created[-1], (self._run.run_id, self._run.epoch))
+        self._filled -= lost
         for table in created if first else ():
+            if table in lost:
+                continue
             sentence = (
                 f"The table {table} was missing and was created. This run writes {first} on, because earlier runs have"
                 " written the records before. If the table was dropped, they are not in it: set the offsets of the"
@@ -292,7 +304,7 @@ class Writer:
             self._created.append(sentence)
             self._offsets.created(connection, str(table), sentence, (self._run.run_id, self._run.epoch))
         if first:
-            self._created += [made_again(table, found, first) for table, found in replaced.items()]
+            self._created += [made_again(table, found, first) for table, found in replaced.items() if table not in lost]
 
     def _transaction(self, connection: Connection, batch: Batch, work: Sequence[_Work]) -> None:
         # Step 1. Invariant 2: move the offsets first. This also takes the lock that other attempts wait for.
@@ -318,6 +330,7 @@ class Writer:
             errant = self._store_errant(connection, batch)
         # Step 4. The COMMIT took effect. If it fails instead, the next attempt finds out in step 1 what became of it.
         self._count_left_out()
+        self._filled.update(chunk.plan.table for chunk, _ in work)
         for partition, end in batch.ends.items():
             if partition in self._positions:
                 next_offset = max(self._positions[partition].next_offset, end)

@@ -6,10 +6,15 @@ import json
 
 import pytest
 
+from airflow_connect.api import schema as s
+from airflow_connect.connectors.jdbc.sink import task
 from tests.support.copies.jdbc_sink import JdbcSink, jdbc_sink
+from tests.support.copies.jdbc_sink_tasks import SinkRun, put, record, records, written
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
+
+NUMBER = s.struct(("n", s.INT64))
 
 
 @pytest.fixture(params=["postgresql", "mariadb"])
@@ -92,3 +97,20 @@ def test_table_that_was_made_again_is_named_if_the_run_begins_with_a_deletion(si
     produce(sink.topic, [(0, "a", None), (0, "b", json.dumps({"n": 2}))])
     notes = sink.run(**config).notes
     assert len([note for note in notes if "is not the one that the last run has written" in note]) == 1
+
+
+@pytest.mark.parametrize("start", [0, 5])
+def test_table_that_is_dropped_while_the_first_run_writes_is_named(database, monkeypatch, start) -> None:
+    """Only partitions of which earlier runs had left an offset counted, and the next run knew the new table only."""
+    monkeypatch.setattr(task, "ROWS_PER_TRANSACTION", 1)
+    runner = SinkRun(database, start=start, auto_create="true").open(partitions=(0, 1))
+    put(runner, records({"n": 0}, schema=NUMBER, first=start))
+    runner.deliver()
+    database.execute("DROP TABLE orders")
+    put(runner, [record(start, {"n": 1}, schema=NUMBER, partition=1)])
+    runner.complete()
+    runner.close()
+    assert written(database) == [1]
+    (note,) = [note for note in runner.notes.sentences if "table" in note]
+    assert note.startswith("The table orders was dropped while this run wrote to it, and created again.")
+    assert f"before, orders-0 from offset {start}, orders-1 from offset {start} on, is not" in note
