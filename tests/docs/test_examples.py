@@ -97,6 +97,7 @@ NOT_OURS = {
     "shop.public.orders",
     # A setting of a search server's index, and a value.
     "index.gc_deletes",
+    "index.translog.durability",
     "topic.partition.offset",
     # Keys of a cluster in a file of MirrorMaker 2.
     "west.bootstrap.servers",
