@@ -416,7 +416,7 @@ class JdbcSourceConnector(SourceConnector):
                     self._origin.check(item.table, Position.of(offset, item.name))
                 seen = look(reading, item.table, position, is_committed=offset is not None)
                 if self._origin is not None:
-                    self._origin.accept(item.table)
+                    self._origin.accept(item.table, has_rows=seen.has_rows)
                 self._name_late(reading, item, position, seen)
                 return seen.has_rows
             except Exception as error:

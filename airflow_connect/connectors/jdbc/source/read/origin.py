@@ -66,6 +66,12 @@ _AGAIN_BEHIND = (
     " offset are taken as copied, and are not copied now. If they are not those that were copied before, delete or set"
     " the offset"
 )
+_TAKEN = (
+    "Since the last run, {}. Rows at or below an offset are taken as copied, and are not copied now. If they are not"
+    " those that were copied before, delete or set the offsets"
+)
+_SAME_ROWS = ("topic.prefix ", "db.timezone ")
+"""Begin changes after which a table has the rows that it had before."""
 _ADDED = (
     "Since the last run, tables that have rows at or below the offset were added, as partitions, as tables that"
     " inherit, or behind a view or a query. Rows that were moved there were copied before; others are not copied:"
@@ -134,6 +140,8 @@ class Origin:
         self._behind = tables_behind(reading, None) if is_behind else {}
         self._moves: dict[str, tuple[Sequence[str], Position]] = {}
         self._checked: dict[str, list[str]] = {}
+        self._other: dict[str, Sequence[str]] = {}
+        self._is_taken = False
         self._told: dict[str, list[str]] = {}
 
     def check(self, table: TableId | None, position: Position, *, is_loading: bool = False) -> None:
@@ -169,22 +177,27 @@ class Origin:
             rows = self._rows_up_to(table, position, is_loading) if changes or is_other or again else ""
             if rows and again:
                 self._told.setdefault(_AGAIN_BEHIND.format(tables=", ".join(again)), []).append(f"{key}: {rows}")
+            if not rows and (changes or is_other or again):
+                self._other[key] = before
             if rows and is_other:
                 self._name_other(key, rows, is_view=now[0].startswith(VIEW))
             if rows and changes:
-                sentence = (
-                    f"Since the last run, {' and '.join(changes)}. Rows at or below an offset are taken as copied, and"
-                    " are not copied now. If they are not those that were copied before, delete or set the offsets"
-                )
-                self._told.setdefault(sentence, []).append(f"{key}: {rows}")
+                self._told.setdefault(_TAKEN.format(" and ".join(changes)), []).append(f"{key}: {rows}")
             if not changed and not is_other:
                 self._name_added(table, before, now, position, is_loading=is_loading)
             if not changed and not is_other and not is_loading:
                 self._moves[key] = before[_LAST:], position
         self._now[key] = now
 
-    def accept(self, table: TableId | None) -> None:
+    def accept(self, table: TableId | None, *, has_rows: bool = True) -> None:
         """Remember a table that was checked, for the next run. Called when nothing else was found.
+
+        A table that was made again and is empty may be one that a job rebuilds, or into which a dump is being restored:
+        its rows come later. Until then it stays the one that the last run has read.
+
+        Args:
+            table: None for the query.
+            has_rows: whether there are rows after its offset.
 
         Raises:
             OffsetError: its sequence gives numbers that the offset is beyond.
@@ -193,9 +206,17 @@ class Origin:
         if key in self._moves:
             before, position = self._moves[key]
             _look_at_numbers(key, before, self._now[key][_LAST:], position)
+        behind = {f"{_BEHIND}{name}": [oid, "", "", "", "", ""] for name, oid in self._behind.items()}
+        known = self._other.get(key)
+        if known is not None and self._before is not None and not has_rows:
+            self._name_without_rows(key)
+            if not self._has_moved:
+                self._now[key] = list(known)
+                behind |= {name: list(self._before.tables.get(name, oid)) for name, oid in behind.items()}
+        self._is_taken = self._is_taken or (known is not None and has_rows)
         self._checked[key] = self._now[key]
         if table is None:
-            self._checked |= {f"{_BEHIND}{name}": [oid, "", "", "", "", ""] for name, oid in self._behind.items()}
+            self._checked |= behind
 
     def has_named(self, table: TableId) -> bool:
         """Whether a note has the number of all rows of a table at or below its offset."""
@@ -206,10 +227,11 @@ class Origin:
     def is_urgent(self) -> bool:
         """Whether a run that dies must have kept the document, because it copies tables for the first time.
 
-        Not if something was named: then it must be named again.
+        So it is with a table that was made again, whose rows are all after the offset: they are before it soon. Not if
+        something was named: then it must be named again.
         """
         known = {} if self._before is None else self._before.tables
-        return not self._told and not self._checked.keys() <= known.keys()
+        return not self._told and (self._is_taken or not self._checked.keys() <= known.keys())
 
     def finish(self, with_offset: Iterable[str]) -> Mapping[str, Any]:
         """Name what was found, and return the document for the next run.
@@ -230,6 +252,12 @@ class Origin:
             "database": self._found.database,
             "tables": {**known, **self._checked},
         }
+
+    def _name_without_rows(self, key: str) -> None:
+        """A note about a table without rows, if it may be that of another database: the next run cannot tell."""
+        elsewhere = [change for change in self._changes if not change.startswith(_SAME_ROWS)]
+        if elsewhere:
+            self._told.setdefault(_TAKEN.format(" and ".join(elsewhere)), []).append(f"{key}: no row yet")
 
     def _name_other(self, key: str, rows: str, *, is_view: bool) -> None:
         """A note, or an error, about a table that is not the one that the last run has read."""

@@ -103,6 +103,48 @@ def test_table_that_was_made_again_with_later_rows_only_is_copied(postgresql_dat
     assert runs.run().ids() == [4, 5]
 
 
+@pytest.mark.parametrize("query", ["", "SELECT * FROM orders"], ids=["table", "query"])
+def test_table_that_was_made_again_and_gets_its_rows_later_is_noticed(database: Database, query: str) -> None:
+    """As where a dump is restored: runs see it empty for a while."""
+    make(database, 1, 2, 3)
+    runs = copies(database, "timestamp", **({"query": query} if query else {}))
+    runs.run()
+    wait_for_another_second(database)
+    database.execute("DROP TABLE orders")
+    make(database, 9)
+    database.execute("DELETE FROM orders")
+    for _ in range(2):
+        run = runs.run()
+        assert (run.records, run.notes) == ([], [])
+    database.execute(ROWS.format("(2, '2026-01-01 00:00:02'), (3, '2026-01-01 00:00:03'), (4, '2026-01-01 00:00:04')"))
+    if database.dialect == "postgresql" and not query:
+        with pytest.raises(OffsetError, match="2 of its rows are at or below the offset"):
+            runs.run()
+        return
+    run = runs.run()
+    assert run.ids() == [4]
+    if database.dialect != "mysql" or not query:  # MariaDB says nothing of the tables behind a query.
+        (note,) = [found for found in run.notes if "created again" in found]
+        assert f"{'query' if query else 'orders'}: 2 rows" in note
+    assert runs.run().notes == []
+
+
+def test_table_that_was_made_again_and_goes_on_with_its_numbers_is_copied_also_by_a_run_that_dies(
+    postgresql_database: Database,
+) -> None:
+    make(postgresql_database, 1, 2, 3)
+    runs = copies(postgresql_database, "incrementing", batch_max_rows="2")
+    runs.run()
+    postgresql_database.execute("DROP TABLE orders")
+    make(postgresql_database, 9)
+    postgresql_database.execute("DELETE FROM orders")
+    assert runs.run().records == []
+    postgresql_database.execute(ROWS.format("(4, now()), (5, now()), (6, now()), (7, now())"))
+    found = runs.run(batches=1).ids()
+    assert found
+    assert found + runs.run().ids() == [4, 5, 6, 7]
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -223,6 +265,10 @@ def test_other_server_at_the_same_address_is_named(postgresql_database: Database
     assert "has become another server" in note
     assert "orders: 2 rows" in note
     assert runs.run().notes == []
+    postgresql_database.execute("DELETE FROM orders")
+    runs.kept = {**runs.kept, "server": "7000000000000000000"}
+    (note,) = [found for found in runs.run().notes if "another server" in found]
+    assert "orders: no row yet" in note
 
 
 def test_unfinished_first_copy_of_a_table_that_was_made_again_fails(postgresql_database: Database) -> None:
