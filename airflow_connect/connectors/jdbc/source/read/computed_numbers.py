@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from airflow_connect.databases.identifiers import TableId
 
 _COUNTED = re.compile(
-    r"\b(row_number|rank|dense_rank|ntile|nextval|lastval|uuid_short|random|rand)\s*\(|(@\w+)\s*:=|\b(next\s+value)\b",
+    r"\b(row_number|rank|dense_rank|ntile|nextval|lastval|uuid_short|random|rand)\s*\(|(@\w+)\s*:=|\b(next\s+value)\b"
+    r"|\b(rownum)\s*\(\s*\)|\b(count|sum)\s*\([^()]*\)\s*over\b",
     re.IGNORECASE,
 )
 _SIMPLE_NAME = re.compile(r"[\"`](\w+)[\"`]")

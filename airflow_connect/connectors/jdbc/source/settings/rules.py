@@ -38,6 +38,11 @@ _OFFSET = re.compile(
 )
 _NO_ROWS = re.compile(rf"{_NAMED}\b(?:LIMIT 0+\b(?! ?,)|FETCH (?:FIRST|NEXT) 0+\b)", re.IGNORECASE)
 _SKIP_LOCKED = re.compile(r"\bSKIP\s+LOCKED\b", re.IGNORECASE)
+# Of MariaDB, which counts the rows that a condition lets through, as LIMIT does.
+_ROWNUM = re.compile(
+    r"(?:[<>=]|\bBETWEEN\b) *ROWNUM *\x02|\bROWNUM *\x02 *(?:[<>=!]|\b(?:NOT )?(?:BETWEEN|IN)\b)", re.IGNORECASE
+)
+_EXAMINED = re.compile(r"\bROWS EXAMINED\b", re.IGNORECASE)
 _SAMPLE = re.compile(rf"{_NAMED}\bTABLESAMPLE \w+ ?\x00", re.IGNORECASE)
 
 
@@ -102,13 +107,19 @@ def _has_query(parsed: Mapping[str, Any]) -> bool:
 def _limited(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     """Refuse a query that ends with a LIMIT: later runs would get the same rows again, and never those after them."""
     mode, (key, query) = Keys.mode.of(parsed), _query_of(parsed)
-    if mode != names.BULK and _LIMIT.search(_own_words(query, parsed)):
+    if mode == names.BULK:
+        return
+    found = "a LIMIT" if _LIMIT.search(_own_words(query, parsed)) else ""
+    if not found and _database(parsed) == "mysql" and _ROWNUM.search(_without_brackets(query, parsed)):
+        found = "a condition with ROWNUM()"
+    if found:
         yield Problem(
             key.name,
-            f"The query has a LIMIT, which in mode {mode} counts before the condition for new rows: rows after the"
+            f"The query has {found}, which in mode {mode} counts before the condition for new rows: rows after the"
             " first ones would never be copied.",
-            f"Move it to {Keys.query_suffix}, which limits the new rows of a run. If it belongs to the meaning of the"
-            " query, such as the largest of each day, put the query into a subquery.",
+            f"{'Move it to' if 'LIMIT' in found else 'Write a LIMIT into'} {Keys.query_suffix}, which limits the new"
+            " rows of a run. If it belongs to the meaning of the query, such as the largest of each day, put the query"
+            " into a subquery.",
         )
 
 
@@ -124,6 +135,8 @@ def _leaving_out(parsed: Mapping[str, Any]) -> Iterable[Problem]:
             found, why = "an OFFSET", "before it"
         elif _SAMPLE.search(words):
             found, why = "TABLESAMPLE", "that are not in its sample"
+        elif _EXAMINED.search(words) and key is Keys.query_suffix:
+            found, why = "LIMIT ROWS EXAMINED", "that the server does not come to"
         elif not _SKIP_LOCKED.search(words):
             continue
         yield Problem(
@@ -165,14 +178,34 @@ def _query_of(parsed: Mapping[str, Any]) -> tuple[TypedKey[Any], str]:
 
 def _own_words(statement: str, parsed: Mapping[str, Any]) -> str:
     """A statement without its subqueries, or the one that is in brackets as a whole."""
-    words = without_texts(_EXECUTED.sub(r" \1 ", statement), comment=" ", database=_database(parsed))
-    words = words.strip("; \t\r\n")
-    words = re.sub(r"\s+", " ", words)
+    words = _without_texts(statement, parsed)
     while words != (inner := _INNERMOST.sub("\x00", words)):
         if not inner.strip("(); \t\r\n\x00\x01"):
             return words
         words = inner
     return words
+
+
+def _without_brackets(statement: str, parsed: Mapping[str, Any]) -> str:
+    """The same with what it has in brackets, except subqueries."""
+    words = _without_texts(statement, parsed)
+    while words != (inner := _INNERMOST.sub(_unbracketed, words)):
+        if not inner.strip("; \x00"):
+            return words
+        words = inner
+    return words
+
+
+def _unbracketed(found: re.Match[str]) -> str:
+    inner = found[0][1:-1].strip()
+    if inner.upper().startswith(("SELECT", "WITH")):
+        return "\x00"
+    return f" {inner} " if inner else "\x02"
+
+
+def _without_texts(statement: str, parsed: Mapping[str, Any]) -> str:
+    words = without_texts(_EXECUTED.sub(r" \1 ", statement), comment=" ", database=_database(parsed))
+    return re.sub(r"\s+", " ", words.strip("; \t\r\n"))
 
 
 def _database(parsed: Mapping[str, Any]) -> str:

@@ -136,6 +136,29 @@ def test_limit_after_a_text_that_only_its_database_writes_so_is_refused(database
 
 
 @pytest.mark.parametrize(
+    ("query", "is_limited"),
+    [
+        ("SELECT * FROM a WHERE ROWNUM() <= 10", True),
+        ("(SELECT * FROM a WHERE b IN (1, 2) AND (10 >= rownum ( )))", True),
+        ("SELECT * FROM a WHERE (ROWNUM()) NOT BETWEEN 10 AND 20", True),
+        ("SELECT * FROM (SELECT * FROM a WHERE (ROWNUM() <= 10)) AS b", False),
+        ("SELECT ROWNUM() AS n, rownum FROM a WHERE rownum <= 10 AND b = 'ROWNUM() <= 10'", False),
+    ],
+)
+def test_query_of_mariadb_that_counts_its_rows_is_refused_unless_all_rows_are_copied(
+    query: str, is_limited: bool
+) -> None:
+    base = {**BASE, "connection.url": "jdbc:mariadb://db/shop", "query": query}
+    JdbcSourceConfig.from_config(base)
+    more = {"mode": "incrementing", "incrementing.column.name": "id"}
+    if not is_limited:
+        JdbcSourceConfig.from_config({**base, **more})
+        return
+    with pytest.raises(ConfigError, match=r"has a condition with ROWNUM\(\).*Write a LIMIT into query\.suffix"):
+        JdbcSourceConfig.from_config({**base, **more})
+
+
+@pytest.mark.parametrize(
     ("text", "found"),
     [
         ("OFFSET 1", "an OFFSET"),
@@ -170,6 +193,14 @@ def test_what_leaves_out_rows_is_refused_unless_all_rows_are_copied(text: str, f
             assert caught.value.config_path == next(iter(more))
         elif "LIMIT" not in text or "query.suffix" in more:
             JdbcSourceConfig.from_config({**BASE, **mode, **more})
+
+
+def test_suffix_with_rows_examined_is_refused_unless_all_rows_are_copied() -> None:
+    """MariaDB stops in the middle of a join or a sort: what it has found until then need not be the first rows."""
+    more = {"query.suffix": "LIMIT 10 ROWS  EXAMINED 100"}
+    JdbcSourceConfig.from_config({**BASE, **more})
+    with pytest.raises(ConfigError, match="has LIMIT ROWS EXAMINED, which leaves out rows"):
+        JdbcSourceConfig.from_config({**BASE, **more, "mode": "incrementing", "incrementing.column.name": "id"})
 
 
 @pytest.mark.parametrize("suffix", ["LIMIT 0", "limit\n00 -- end", "FETCH FIRST 0 ROWS ONLY", "LIMIT 0 FOR SHARE"])
