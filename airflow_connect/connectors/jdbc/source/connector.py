@@ -353,13 +353,27 @@ class JdbcSourceConnector(SourceConnector):
             if self._origin is not None:
                 self._origin.check(item.table, Position(), is_loading=True)
                 self._origin.accept(item.table)
-            return True
+            return load.is_bulk or not self._is_empty(reading, item)
         except ConnectError as error:
             if not several or not is_of_a_table(error):
                 raise
             reading.connection.rollback()
             self.context.leave_out(item.name, error)
             return False
+
+    def _is_empty(self, reading: Reading, item: Item) -> bool:
+        """Whether a table whose load is unfinished has no row: its ranges would be complete, and no row was sent.
+
+        It may be truncated by a job that fills it again.
+        """
+        with reading.database.failures(f"look for rows in {item.name}"):
+            try:
+                return reading.execute(reading.source(item.table).any("1 = 1", {})).fetchone() is None
+            except Exception as error:
+                if kind_of(error) is not Failure.MISSING_OBJECT:
+                    raise
+                reading.connection.rollback()
+                return False  # A task leaves its ranges to the next run.
 
     def _with_topics(self, items: Sequence[Item]) -> list[Item]:
         """The tables whose names may be part of a topic's name, each of a topic of its own; others are left out."""

@@ -132,6 +132,25 @@ def test_interrupted_load_is_continued_without_repetition(database: Database, mo
     assert own_offset(runs) == own_offset(alone)
 
 
+@pytest.mark.parametrize(
+    ("database", "mode"), [("postgresql", "timestamp"), ("mysql", "incrementing")], indirect=["database"]
+)
+def test_interrupted_load_of_a_table_that_is_emptied_for_a_while_waits_for_its_rows(
+    database: Database, mode: str
+) -> None:
+    """Each range that was left counted as complete, and its rows were never sent when they were there again."""
+    filled(database, mode)
+    database.execute("CREATE TABLE kept AS SELECT * FROM orders")
+    runs = copies(database, mode, **{"table.whitelist": "orders"})
+    found = runs.run(tasks=TASKS, batches=1).ids()
+    database.execute("DELETE FROM orders")
+    run = runs.run(tasks=TASKS)
+    assert (run.records, run.tasks) == ([], [])
+    database.execute("INSERT INTO orders SELECT * FROM kept")
+    assert sorted(found + runs.run(tasks=TASKS).ids()) == sorted(numbers(mode))
+    assert own_offset(runs)
+
+
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
     ("key", "more", "reason"),
