@@ -1,11 +1,14 @@
-"""Which zones sessions of PostgreSQL have that are not this one: those of other roles write the rows.
+"""Which zones sessions have that are not this one: those of other users write the rows.
 
-The zone of a session comes from its client, else from its role, else from the database, else from the server. Only the
-last one is hidden from a session that has one of the others.
+PostgreSQL: the zone of a session comes from its client, else from its role, else from the database, else from the
+server. Only the last one is hidden from a session that has one of the others.
+
+MySQL and MariaDB: `init_connect` of the server may set a zone, but not for users with certain privileges.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     from airflow_connect.databases.identifiers import TableId
 
 UNKNOWN = None
+_INIT_CONNECT = re.compile(r"\btime_zone\s*:?=\s*(?:'([^']*)'|\"([^\"]*)\")?", re.IGNORECASE)
+_OFFSET = re.compile(r"([+-]?)(\d\d?):(\d\d)")
 _KNOWN = "airflow_connect.zones_of_roles"
 """Key of a connection's `info`: what `_zones_of_roles` has found."""
 _ZONES = """
@@ -66,7 +71,7 @@ class _RoleZone(NamedTuple):
 
 
 def has_others(reading: Reading) -> bool:
-    """Whether there may be sessions with another zone than this one."""
+    """Whether sessions of different tables may have different zones."""
     return reading.name == "postgresql" and bool(_zones_of_roles(reading) or _is_of_client(reading))
 
 
@@ -77,6 +82,8 @@ def zones_of_others(reading: Reading, table: TableId | None) -> Iterator[OtherZo
         reading: connected.
         table: that is read; None: the query.
     """
+    if reading.name == "mysql":
+        yield from _zone_of_init_connect(reading)
     if reading.name != "postgresql":
         return
     found = _zones_of_roles(reading)
@@ -87,6 +94,21 @@ def zones_of_others(reading: Reading, table: TableId | None) -> Iterator[OtherZo
     for each in found.values():
         if each.oid is not None and not each.is_own and _may_write(reading, each.oid, table):
             yield OtherZone(each.zone, f"sessions of the role {each.role} (ALTER ROLE ... SET timezone)")
+
+
+def _zone_of_init_connect(reading: Reading) -> Iterator[OtherZone]:
+    # Not SELECT @@global: servers that only speak the protocol of MySQL may not know the variable.
+    row = reading.connection.exec_driver_sql("SHOW GLOBAL VARIABLES LIKE 'init_connect'").first()
+    found = None if row is None else _INIT_CONNECT.search(str(row[1]))
+    if found is None:
+        return
+    whose = "sessions of users to whom init_connect of the server applies"
+    zone = found[1] or found[2] or ""
+    offset = _OFFSET.fullmatch(zone)
+    if offset is not None:
+        yield OtherZone(f"{offset[1]}{int(offset[2]) + int(offset[3]) / 60:g}", whose)
+    elif zone != str(reading.config.connection.zone):
+        yield OtherZone(UNKNOWN, whose)
 
 
 def _zones_of_roles(reading: Reading) -> dict[str | None, _RoleZone]:

@@ -178,9 +178,14 @@ def _difference_of_sessions(reading: Reading, table: TableId | None) -> tuple[st
         return differs, then, True
     for zone, whose in zones_of_others(reading, table):
         if zone is UNKNOWN:
+            source = (
+                "ALTER ROLE ... SET timezone, from options in connection.url, or from PGTZ"
+                if reading.name == "postgresql"
+                else "a statement in init_connect of the server, or from time_zone"
+            )
             sentence = (
-                "The zone of sessions of this user comes from ALTER ROLE ... SET timezone, from options in"
-                f" connection.url, or from PGTZ, so that of {whose} is not known, and may not be db.timezone"
+                f"The zone of sessions of this user comes from {source}, so that of {whose} is not known, and may not"
+                " be db.timezone"
             )
             return sentence, "", False
         differs, then = _difference(reading, zone, whose)

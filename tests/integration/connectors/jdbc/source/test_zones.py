@@ -14,8 +14,9 @@ from airflow_connect.connectors.jdbc.source.read.zones import clock_of
 from airflow_connect.databases.dialects.mysql import MySqlDialect
 from airflow_connect.databases.dialects.postgresql import PostgreSqlDialect
 from airflow_connect.databases.dialects.sqlite import SqliteDialect
+from tests.devstack.mariadb import MariaDbServer
 from tests.integration.connectors.jdbc.source.test_no_row_left_out import copies
-from tests.support.servers.databases import Database
+from tests.support.servers.databases import Database, database_on
 
 pytestmark = pytest.mark.integration
 BOTH_PATHS = pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
@@ -208,6 +209,25 @@ def test_zone_of_mariadb_that_differs_in_a_part_of_the_year_is_named(mariadb_dat
     run = copies(mariadb_database, "timestamp", timestamp_column_name="changed", db_timezone="Europe/London").run()
     (note,) = run.notes
     assert "essions of the database are in UTC, but db.timezone is 1 hour ahead of UTC" in note
+
+
+def test_zone_that_init_connect_of_mariadb_gives_to_other_users_is_named() -> None:
+    """It is not executed for users with certain privileges, such as the one of the connector."""
+    with MariaDbServer.start(None) as server, database_on(server, "zones") as database:
+        database.execute(
+            "CREATE TABLE orders (id int PRIMARY KEY, changed datetime NOT NULL)",
+            "INSERT INTO orders VALUES (1, '2026-07-01')",
+        )
+        for statement, found in (
+            ("SET time_zone = '-05:30'", "init_connect of the server applies are 5.5 hours behind UTC, but"),
+            ("SET SESSION time_zone='+00:00'", ""),
+            ("SET NAMES utf8mb4; SET time_zone = 'Asia/Tokyo'", "init_connect of the server applies is not"),
+            ("SET time_zone = shop.zone()", "init_connect of the server applies is not known"),
+            ("SET NAMES utf8mb4", ""),
+        ):
+            database.execute(f'SET GLOBAL init_connect = "{statement}"')
+            notes = copies(database, "timestamp", timestamp_column_name="changed").run().notes
+            assert [found in note for note in notes] == ([True] if found else []), (statement, notes)
 
 
 def test_zone_is_that_of_new_sessions_whatever_another_client_of_a_pooler_has_set(
