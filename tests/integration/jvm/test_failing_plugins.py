@@ -65,7 +65,9 @@ def test_end_of_the_jvm_names_plugin_and_reason(start_task, lines, plugin, says)
     found: list[str | None] = []
     with pytest.raises(JvmGoneError, match=f"FailingSources.{plugin}, task 0 has ended {says} during 'next'") as failed:
         drain(host, found)
-    assert found in ([], TWENTY)  # the frame may be inside the JVM when it ends; the run fails, so nothing is lost
+    # The frames of both polls, or that of the second one, may be inside the JVM when it ends; the run fails, so nothing
+    # is lost.
+    assert found in ([], TWENTY[:10], TWENTY)
     assert failed.value.code == "java.jvm_gone"
     assert group_members(host.pid) == []
     assert not host._process.folder.exists()

@@ -70,7 +70,7 @@ def test_failing_plugin_fails_the_run_after_what_was_committed_and_leaves_no_pro
     assert report.error is not None
     assert report.error["code"] == code, report.error
     assert words in report.error["message"]
-    assert values(connector, topic) in ([], TWENTY)
+    assert values(connector, topic) in ([], TWENTY[:10], TWENTY)  # of no poll, the first one, or both
     wait_until(lambda: not processes_with(mark), "the end of the hosts")
 
 
