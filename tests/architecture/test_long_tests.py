@@ -13,7 +13,7 @@ LONG = long_tests()
 
 
 def exists(nodeid: str) -> bool:
-    """Whether the file has such a test, and, where the id names a case, a case of that name."""
+    """Whether the file has such a test; the names of cases are not looked at."""
     file, _, test = nodeid.partition("::")
     name = test.partition("[")[0].rpartition("::")[2]
     path = PROJECT / file

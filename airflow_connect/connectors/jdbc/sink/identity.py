@@ -7,17 +7,20 @@ change with them. SQLite has nothing that only such a change alters.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.databases.identifiers import TableId
 
 _MYSQL = (
     "SELECT date_format(create_time, '%%Y-%%m-%%dT%%H:%%i:%%s') FROM information_schema.tables"
     " WHERE table_schema = COALESCE(%(schema)s, DATABASE()) AND table_name = %(name)s"
 )
+_SHOWN = 3
 
 
 def identity_of(connection: Connection, table: TableId, quoted: str) -> str:
@@ -59,8 +62,11 @@ def made_again(table: TableId, found: str, first: str) -> str:
     )
 
 
-def dropped_meanwhile(table: TableId, began: str) -> str:
-    """The sentence about a table that was dropped while a task wrote to it; `began`: where the task began to write."""
+def dropped_meanwhile(table: TableId, starts: Mapping[TopicPartition, int]) -> str:
+    """The sentence about a table that was dropped while a task wrote to it; `starts`: where the task began to write."""
+    places = [f"{partition} from offset {offset}" for partition, offset in sorted(starts.items())]
+    more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+    began = ", ".join(places[:_SHOWN]) + more
     return (
         f"The table {table} was dropped while this run wrote to it, and created again. What the run had written into it"
         f" before, {began} on, is not in the new table: set the offsets of the connector back to there, to write it"

@@ -287,10 +287,9 @@ class Writer:
             return
         known = {p: self._positions[p].next_offset for p in batch.ends if p not in self._offsets.new}
         first = next((f"{partition} from offset {offset}" for partition, offset in sorted(known.items()) if offset), "")
-        began = ", ".join(f"{partition} from offset {offset}" for partition, offset in sorted(self._starts.items())[:3])
         lost = self._filled.intersection((*created, *replaced))  # By then; what was written is not in the new one.
         for table in sorted(lost, key=str):
-            self._created.append(dropped_meanwhile(table, began))
+            self._created.append(dropped_meanwhile(table, self._starts))
             self._offsets.created(connection, str(table), self._created[-1], (self._run.run_id, self._run.epoch))
         self._filled -= lost
         for table in created if first else ():

@@ -70,8 +70,9 @@ _TAKEN = (
     "Since the last run, {}. Rows at or below an offset are taken as copied, and are not copied now. If they are not"
     " those that were copied before, delete or set the offsets"
 )
-_SAME_ROWS = ("topic.prefix ", "db.timezone ")
-"""Begin changes after which a table has the rows that it had before."""
+_CHANGED = "{} was changed"
+_SAME_ROWS = (_CHANGED.format("topic.prefix"), _CHANGED.format("db.timezone"))
+"""Changes after which a table has the rows that it had before."""
 _ADDED = (
     "Since the last run, tables that have rows at or below the offset were added, as partitions, as tables that"
     " inherit, or behind a view or a query. Rows that were moved there were copied before; others are not copied:"
@@ -255,7 +256,7 @@ class Origin:
 
     def _name_without_rows(self, key: str) -> None:
         """A note about a table without rows, if it may be that of another database: the next run cannot tell."""
-        elsewhere = [change for change in self._changes if not change.startswith(_SAME_ROWS)]
+        elsewhere = [change for change in self._changes if change not in _SAME_ROWS]
         if elsewhere:
             self._told.setdefault(_TAKEN.format(" and ".join(elsewhere)), []).append(f"{key}: no row yet")
 
@@ -435,7 +436,7 @@ class Origin:
         """What is different for all tables, as parts of a sentence."""
         old, new = before.settings, self._settings
         found = [
-            f"{key} was changed" for key in ("topic.prefix", "db.timezone", QUERY) if key in old and key in new
+            _CHANGED.format(key) for key in ("topic.prefix", "db.timezone", QUERY) if key in old and key in new
             and old[key] != new[key]
         ]  # fmt: skip
         is_other_database = (
