@@ -32,17 +32,17 @@ from airflow_connect.connectors.jdbc.source.read.column_numbers import numbers_o
 from airflow_connect.connectors.jdbc.source.read.identities import (
     QUERY_OF_FILE,
     VIEW,
-    Counter,
     hashed,
     identities,
     parts_named,
     place,
     relatives,
 )
+from airflow_connect.connectors.jdbc.source.read.sequences import Sequences, look_at_numbers
 from airflow_connect.connectors.jdbc.source.read.unseen import tables_behind
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.counting import agreeing, format_count, plural
-from airflow_connect.errors import ConfigError, OffsetError, StateError
+from airflow_connect.errors import OffsetError, StateError
 
 if TYPE_CHECKING:
     from airflow_connect.connectors.jdbc.source.read.reading import Reading
@@ -52,8 +52,6 @@ VERSION = 1
 MOST_COUNTED = 100_000
 """How many rows at or below an offset are counted: it must be seen that there are some, not all of them."""
 _SHOWN = 10
-_HIBERNATE = "hibernate_sequence"
-"""That of all tables, by default of Hibernate up to release 5."""
 _AUTO = "the column that the database numbers"
 _UNKNOWN = "an unknown number of rows"
 _LOADING = "complete ranges of an unfinished first copy"
@@ -126,7 +124,8 @@ class Origin:
         config = reading.config
         tracked = {name for table in tables for name in tracked_names(config, table.full_name)}
         self._found = identities(reading.name, reading.connection, tables, tracked)
-        self._name_several_servers()
+        self._sequences = Sequences(reading, self._found)
+        self._sequences.name_servers()
         self._chosen = tables
         self._settings = {
             "connection.url": place(config.connection.address),
@@ -167,8 +166,8 @@ class Origin:
         before = None if self._before is None else self._before.tables.get(key)
         if before is not None and not now[0]:
             now[0] = before[0]  # The database does not tell at this moment; the next run compares again.
-        self._refuse_descending(table, key)
-        self._name_cached(table, key)
+        self._sequences.refuse_descending(table, key)
+        self._sequences.name_blocks(table, key)
         if before is not None and (is_loading or position != Position()):
             is_other = not self._has_moved and "" not in (before[0], now[0]) and before[0] != now[0]
             is_same = not self._has_moved and before[:_LAST] == now[:_LAST]
@@ -206,7 +205,7 @@ class Origin:
         key = QUERY if table is None else table.full_name
         if key in self._moves:
             before, position = self._moves[key]
-            _look_at_numbers(key, before, self._now[key][_LAST:], position)
+            look_at_numbers(key, before, self._now[key][_LAST:], position)
         behind = {f"{_BEHIND}{name}": [oid, "", "", "", "", ""] for name, oid in self._behind.items()}
         known = self._other.get(key)
         if known is not None and self._before is not None and not has_rows:
@@ -294,85 +293,12 @@ class Origin:
         """The last number that a sequence gave to the tracked column, and the oids of partitions, with commas."""
         if table is None:
             return "", ",".join(sorted(relatives(self._reading.connection, self._oids_behind)) if self._behind else ())
-        counter = self._counter(table, key)
-        last = "" if counter is None or counter.last is None else str(counter.last)
-        return last, ",".join(self._found.parts.get(table, ()))
+        return self._sequences.last(table, key), ",".join(self._found.parts.get(table, ()))
 
     @property
     def _oids_behind(self) -> list[str]:
         """Of the tables that the query reads."""
         return [oid.rpartition(".")[2] for oid in self._behind.values()]
-
-    def _counter(self, table: TableId | None, key: str) -> Counter | None:
-        config = self._reading.config
-        if table is None or config.mode != names.INCREMENTING:
-            return None
-        counters = self._found.counters.get(table, {})
-        column = config.incrementing_column(key)
-        if not column:  # the one that the database numbers
-            return next(iter(counters.values())) if len(counters) == 1 else None
-        return counters.get(column) or counters.get(column.lower())
-
-    def _refuse_descending(self, table: TableId | None, key: str) -> None:
-        counter = self._counter(table, key)
-        if counter is not None and counter.increment < 0:
-            raise ConfigError(
-                f"The sequence of the incrementing column of {key} counts down (INCREMENT BY {counter.increment}): new"
-                " rows would not be found, because mode incrementing looks for larger numbers.",
-                code="database.column",
-                suggestion="Use a mode with a timestamp, or mode bulk.",
-                config_path="mode",
-            )
-
-    def _name_cached(self, table: TableId | None, key: str) -> None:
-        """Sessions, or programs, that take several numbers at once write lower ones after higher ones."""
-        counter = self._counter(table, key)
-        if counter is not None and counter.cache > 1:
-            self._reading.note(
-                f"The sequence of the incrementing column of {key} has CACHE {counter.cache}: a session takes so many"
-                " numbers at once, and may write them after another session has written larger ones. Mode incrementing"
-                " does not find such rows. Set CACHE 1, or use a mode with a timestamp."
-            )
-        what, increment = (
-            f"The sequence of the incrementing column of {key}",
-            1 if counter is None else counter.increment,
-        )
-        if counter is None and table is not None:
-            name, increment = self._likely_sequence(table, key)
-            what = f"The sequence {name}, which seems to number {key} by its name,"
-        if increment > 1:
-            self._reading.note(
-                f"{what} has INCREMENT BY {increment}: programs such as those with Hibernate then take so many numbers"
-                " at once, and may write them after another program has written larger ones. Mode incrementing does not"
-                " find such rows. If that is so, use a mode with a timestamp."
-            )
-
-    def _name_several_servers(self) -> None:
-        """A cluster of MySQL or MariaDB, in which each server has numbers of its own."""
-        reading = self._reading
-        if reading.name != "mysql" or reading.config.mode != names.INCREMENTING:
-            return
-        step = int(reading.connection.exec_driver_sql("SELECT @@global.auto_increment_increment").scalar_one())
-        if step > 1:
-            reading.note(
-                f"The server has auto_increment_increment={step}, as where {step} servers write to the same tables,"
-                " each with numbers of its own. A row of another server may come later, with a lower number, and mode"
-                " incrementing does not find it. Use a mode with a timestamp, and timestamp.lookback.ms."
-            )
-
-    def _likely_sequence(self, table: TableId, key: str) -> tuple[str, int]:
-        """Name and increment of a sequence in blocks that no default of the table names: programs ask it themselves."""
-        config = self._reading.config
-        if config.mode != names.INCREMENTING:
-            return "", 1
-        own = table.table.lower()
-        likely = {f"{own}_seq", f"seq_{own}", f"{own}_{config.incrementing_column(key)}_seq".lower(), _HIBERNATE}
-        found = sorted(
-            (f"{schema}.{name}", increment)
-            for (schema, name), increment in self._found.blocks.items()
-            if schema == table.schema and name.lower() in likely
-        )
-        return found[0] if found else ("", 1)
 
     def _name_added(
         self, table: TableId | None, before: Sequence[str], now: Sequence[str], position: Position, *, is_loading: bool
@@ -461,25 +387,6 @@ def _changed_columns(before: Sequence[str], now: Sequence[str]) -> list[str]:
         for old, new in zip(before, now, strict=True)
         if old and new and old != new
     ]
-
-
-def _look_at_numbers(key: str, before: Sequence[str], now: Sequence[str], position: Position) -> None:
-    """Refuse a sequence that has moved, and gives numbers that the offset is beyond.
-
-    One that stays where it is, is not used: ids come from elsewhere, as in a logical replica.
-    """
-    offset = position.incrementing
-    if not before or before[0] == now[0] or not now[0] or offset is None or int(now[0]) >= offset:
-        return
-    raise OffsetError(
-        f"Since the last run, the sequence of the incrementing column of {key} has moved from"
-        f" {before[0] or 'its beginning'} to {now[0]}, but rows up to {offset} were copied: new rows with numbers"
-        f" up to {offset} would not be found.",
-        code="database.set_back",
-        suggestion="Set the offset of the table to the number before its first new row: all rows after it are"
-        f" copied, also those that were copied before. Or have the sequence go on after {offset} (setval), if no"
-        " new row has a smaller number.",
-    )
 
 
 def _made_again(key: str, rows: str) -> OffsetError:
