@@ -215,7 +215,12 @@ def times_of_the_clock(expression: str, database: str) -> Iterator[str]:
 
 def times_in_conditions(statement: str, database: str = "") -> Iterator[str]:
     """The functions and words that give the time of the run, from the first condition of a statement on."""
-    words = without_texts(statement.replace(_NOW_OF_SQLITE, " now() "), database=database)
-    condition = _CONDITION.search(words)
-    for found in _NOW.finditer(words, condition.start()) if condition else ():
+    for found in _NOW.finditer(conditions(statement.replace(_NOW_OF_SQLITE, " now() "), database)):
         yield next(name.lower() for name in found.groups() if name)
+
+
+def conditions(statement: str, database: str = "") -> str:
+    """A statement without texts and comments, from its first condition on; "": it has none."""
+    words = without_texts(statement, database=database)
+    first = _CONDITION.search(words)
+    return words[first.start() :] if first else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_connect.connectors.jdbc.source.read.computed_numbers import counted_by
+from airflow_connect.connectors.jdbc.source.read.computed_numbers import counted_by, random_in_conditions
 from airflow_connect.errors import ConfigError
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database
@@ -89,3 +89,39 @@ def test_view_whose_definition_the_user_may_not_see_is_named(mariadb_database: D
 )
 def test_column_that_is_counted_is_recognised(statement: str, found: str) -> None:
     assert counted_by(statement, "id") == found
+
+
+RANDOM = {"postgresql": "random()", "mysql": "RAND()", "sqlite": "abs(random() / 9223372036854775808.0)"}
+
+
+@pytest.mark.parametrize("what", ["query", "view"])
+def test_rows_that_are_chosen_at_random_are_named(database: Database, what: str) -> None:
+    """Those that a run does not get are before the offset: no later run got them, and no report said so."""
+    database.execute("CREATE TABLE n (id int NOT NULL PRIMARY KEY)", "INSERT INTO n VALUES (1), (2), (3)")
+    statement = f"SELECT id FROM n WHERE {RANDOM[database.dialect]} >= 0"
+    database.execute(f"CREATE VIEW chosen AS {statement}")
+    more = {"query": statement} if what == "query" else {"table.types": "VIEW", "table.whitelist": "chosen"}
+    config = {"connection.url": database.jdbc_url, "incrementing.column.name": "id", **more}
+
+    def run(mode: str) -> list[str]:
+        found = Copies({**config, "mode": mode, "validate.non.null": "false"}).run()
+        assert found.ids() == [1, 2, 3]
+        return [note for note in found.notes if "random values in a condition" in note]
+
+    (note,) = run("incrementing")
+    assert f"({'rand' if database.dialect == 'mysql' else 'random'})" in note and "NOT copied later" in note
+    assert run("bulk") == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("SELECT * FROM a WHERE random() < 0.5", ["random"]),
+        ("SELECT * FROM a JOIN b ON b.id = a.id AND RAND () < 0.1", ["rand"]),
+        ("SELECT random() AS r, uuid() AS u, id FROM a", []),
+        ("SELECT random() AS r FROM a WHERE id > 5 AND random > 3 AND name = 'random()' -- rand()", []),
+        ("SELECT id FROM a WHERE operand(id) = 1 AND uuid = 'x'", []),
+    ],
+)
+def test_random_values_in_conditions_are_found(statement: str, found: list[str]) -> None:
+    assert list(random_in_conditions(statement)) == found
