@@ -53,6 +53,15 @@ def insert(database: Database, kind: str, count: int = 1) -> None:
     database.execute(*[f"INSERT INTO {table} DEFAULT VALUES"] * count)
 
 
+def test_sequence_that_begins_again_by_itself_is_refused(postgresql_database: Database) -> None:
+    runs = copies(postgresql_database, "default", "MAXVALUE 5 CYCLE")
+    insert(postgresql_database, "default", 4)
+    assert runs.run().ids() == [1, 2, 3, 4]
+    insert(postgresql_database, "default", 3)
+    with pytest.raises(OffsetError, match="moved from 4 to 2, but rows up to 4 were copied"):
+        runs.run()
+
+
 @EVERY_TABLE
 def test_sequence_that_is_set_back_is_refused(postgresql_database, kind):
     runs = copies(postgresql_database, kind)
