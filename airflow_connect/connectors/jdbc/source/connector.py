@@ -35,6 +35,7 @@ from airflow_connect.connectors.jdbc.source.offsets.positions import (
 )
 from airflow_connect.connectors.jdbc.source.offsets.ranges import AFTER, BY, Load, Reconciled, check_range_offset
 from airflow_connect.connectors.jdbc.source.offsets.start import check_mode, note_initial, start_position
+from airflow_connect.connectors.jdbc.source.offsets.unfinished import note_unfinished
 from airflow_connect.connectors.jdbc.source.read.bounds import bounds, state_of
 from airflow_connect.connectors.jdbc.source.read.changed import RANGES, ranges_of, ranges_partition
 from airflow_connect.connectors.jdbc.source.read.computed_numbers import note_computed_numbers
@@ -168,6 +169,8 @@ class JdbcSourceConnector(SourceConnector):
                 f"The interrupted load of the table {table} begins again, because the mode or its columns were changed,"
                 " or because complete ranges of mode bulk are older than a day."
             )
+        if self.context.tasks_ended and self._typed.mode == names.BULK:
+            note_unfinished(self.config, committed, self.context.run_id, self.context.note)
         gaps: OffsetChanges = []
         if self._typed.mode == names.INCREMENTING:
             # After tasks, what is kept has rows that this run names: their gaps stay until its report is written.
