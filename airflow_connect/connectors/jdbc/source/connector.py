@@ -14,6 +14,7 @@ from airflow_connect.connectors.jdbc.source.discovery import (
     all_tables,
     note_inherited,
     note_merged,
+    note_patterns,
     note_row_security,
     note_vanished,
     selected,
@@ -230,6 +231,7 @@ class JdbcSourceConnector(SourceConnector):
     def _tables(self, reading: Reading) -> list[Item]:
         config, note = self._typed, self.context.note
         everything = all_tables(reading.name, reading.connection, config)
+        note_patterns(reading.name, everything, config, note)
         chosen = selected(everything, config, reading.database.quoting.parse, note)
         self._views = frozenset(table for table in chosen if everything[table] == "VIEW")
         note_vanished(tables_with_offsets(self.context.offset_reader.committed()), everything, config, note)
