@@ -142,6 +142,7 @@ class JdbcSourceConnector(SourceConnector):
                     )
                 state = state_of(config, database, connection) if division.divided or config.uses_timestamps else ""
         groups = division.groups() if division.divided else grouped(waiting, max_tasks)
+        groups = [sorted(group, key=partial(self._has_begun, found=found)) for group in groups]
         snapshot = self._exported.snapshot.to_json() if self._exported is not None else ""
         return [task_config(self.config, part, end_us, snapshot, several=several, state=state) for part in groups]
 
@@ -321,6 +322,13 @@ class JdbcSourceConnector(SourceConnector):
     def _is_new(self, item: Item, found: Reconciled) -> bool:
         """Whether a table is read from its beginning."""
         return self._typed.mode == names.BULK or (item.table is not None and self._offset(item, found) is None)
+
+    def _has_begun(self, item: Item, *, found: Reconciled) -> bool:
+        """False for a table that begins now, with `timestamp.initial=-1`, which its task notes before it reads others.
+
+        A run that dies in another table, or that a limit ends there, would leave it to the next run, which is later.
+        """
+        return self._typed.initial_ms != -1 or item.part is not None or self._offset(item, found) is not None
 
     def _offset(self, item: Item, found: Reconciled) -> SourceOffset | None:
         reader = self.context.offset_reader
