@@ -114,11 +114,12 @@ class RegistryConfig(TypedConfig):
         definition.define(*tls_keys(SSL)).define_family(headers, *tls_families(SSL))
 
 
-_REACH = (
+REACH = (
     "basic.auth.", "bearer.auth.", "sasl.jaas.config", "http.connect.timeout.ms", "http.read.timeout.ms",
     "max.retries", "retries.wait.ms", "retries.max.wait.ms", "proxy.host", "proxy.port",
     "schema.registry.basic.auth.user.info", HEADERS, SSL,
 )  # fmt: skip
+"""Beginnings of the keys that say how a registry is reached, and not what is written."""
 
 
 def families_to_reach(prefix: str, what: str) -> list[KeyFamily]:
@@ -128,14 +129,12 @@ def families_to_reach(prefix: str, what: str) -> list[KeyFamily]:
         prefix: `store.kafka.records.`.
         what: whose registry: "of a backup".
     """
-    return [
-        KeyFamily(f"{prefix}{name}", f"{name} of the Schema Registry {what}, as in a converter.") for name in _REACH
-    ]
+    return [KeyFamily(f"{prefix}{name}", f"{name} of the Schema Registry {what}, as in a converter.") for name in REACH]
 
 
 def settings_to_reach(prefix: str, raw: Mapping[str, Any]) -> dict[str, str]:
     """The settings of such a registry without the prefix; {} if the connector names none."""
-    names = (RegistryConfig.urls.name, *_REACH)
+    names = (RegistryConfig.urls.name, *REACH)
     found = {key.removeprefix(prefix): str(value) for key, value in raw.items() if key.startswith(prefix)}
     return (
         {key: value for key, value in found.items() if key.startswith(names)}

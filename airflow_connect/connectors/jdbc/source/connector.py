@@ -14,6 +14,7 @@ from airflow_connect.connectors.jdbc.source.discovery import (
     all_tables,
     note_inherited,
     note_merged,
+    note_patterns,
     note_row_security,
     note_vanished,
     selected,
@@ -35,6 +36,7 @@ from airflow_connect.connectors.jdbc.source.offsets.positions import (
 )
 from airflow_connect.connectors.jdbc.source.offsets.ranges import AFTER, BY, Load, Reconciled, check_range_offset
 from airflow_connect.connectors.jdbc.source.offsets.start import check_mode, note_initial, start_position
+from airflow_connect.connectors.jdbc.source.offsets.unfinished import note_unfinished
 from airflow_connect.connectors.jdbc.source.read.bounds import bounds, state_of
 from airflow_connect.connectors.jdbc.source.read.changed import RANGES, ranges_of, ranges_partition
 from airflow_connect.connectors.jdbc.source.read.computed_numbers import note_computed_numbers
@@ -140,6 +142,7 @@ class JdbcSourceConnector(SourceConnector):
                     )
                 state = state_of(config, database, connection) if division.divided or config.uses_timestamps else ""
         groups = division.groups() if division.divided else grouped(waiting, max_tasks)
+        groups = [sorted(group, key=partial(self._has_begun, found=found)) for group in groups]
         snapshot = self._exported.snapshot.to_json() if self._exported is not None else ""
         return [task_config(self.config, part, end_us, snapshot, several=several, state=state) for part in groups]
 
@@ -168,6 +171,8 @@ class JdbcSourceConnector(SourceConnector):
                 f"The interrupted load of the table {table} begins again, because the mode or its columns were changed,"
                 " or because complete ranges of mode bulk are older than a day."
             )
+        if self.context.tasks_ended and self._typed.mode == names.BULK:
+            note_unfinished(self.config, committed, self.context.run_id, self.context.note)
         gaps: OffsetChanges = []
         if self._typed.mode == names.INCREMENTING:
             # After tasks, what is kept has rows that this run names: their gaps stay until its report is written.
@@ -227,6 +232,7 @@ class JdbcSourceConnector(SourceConnector):
     def _tables(self, reading: Reading) -> list[Item]:
         config, note = self._typed, self.context.note
         everything = all_tables(reading.name, reading.connection, config)
+        note_patterns(reading.name, everything, config, note)
         chosen = selected(everything, config, reading.database.quoting.parse, note)
         self._views = frozenset(table for table in chosen if everything[table] == "VIEW")
         note_vanished(tables_with_offsets(self.context.offset_reader.committed()), everything, config, note)
@@ -316,6 +322,13 @@ class JdbcSourceConnector(SourceConnector):
     def _is_new(self, item: Item, found: Reconciled) -> bool:
         """Whether a table is read from its beginning."""
         return self._typed.mode == names.BULK or (item.table is not None and self._offset(item, found) is None)
+
+    def _has_begun(self, item: Item, *, found: Reconciled) -> bool:
+        """False for a table that begins now, with `timestamp.initial=-1`, which its task notes before it reads others.
+
+        A run that dies in another table, or that a limit ends there, would leave it to the next run, which is later.
+        """
+        return self._typed.initial_ms != -1 or item.part is not None or self._offset(item, found) is not None
 
     def _offset(self, item: Item, found: Reconciled) -> SourceOffset | None:
         reader = self.context.offset_reader

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _SHOWN = 5
+_TYPES = ("TABLE", "VIEW", "MATERIALIZED VIEW", "PARTITIONED TABLE", "FOREIGN TABLE", "SYSTEM TABLE", "SYSTEM VIEW")
+_NO_SCHEMAS = {"mysql": "MySQL and MariaDB have databases, which catalog.pattern selects", "sqlite": "SQLite has none"}
 _PG_TABLES = """
 SELECT current_database(), n.nspname, c.relname, CASE
          WHEN c.relkind = 'r' AND (n.nspname LIKE 'pg\\_%%' OR n.nspname = 'information_schema') THEN 'SYSTEM TABLE'
@@ -70,6 +72,30 @@ def all_tables(database: str, connection: Connection, config: JdbcSourceConfig) 
     else:
         found = list(connection.exec_driver_sql(_SQLITE_TABLES))
     return dict(sorted((TableId(row[0], row[1], row[2]), str(row[3])) for row in found))
+
+
+def note_patterns(
+    database: str, everything: Mapping[TableId, str], config: JdbcSourceConfig, note: Callable[[str], None]
+) -> None:
+    """Name types and patterns that select nothing, or have no effect: tables that were meant are not copied.
+
+    Args:
+        database: `postgresql`, `mysql` or `sqlite`.
+        everything: of `all_tables`.
+        config: of the source.
+        note: adds a sentence to the report.
+    """
+    unknown = sorted(set(config.table_types).difference(_TYPES))
+    if unknown:
+        note(
+            f"table.types has types that no table has, so they select none: {_listed(unknown)}. Those that tables have"
+            f" are {', '.join(_TYPES)}."
+        )
+    catalogs = {table.catalog for table in everything}
+    if config.schema not in (None, "", "%") and database in _NO_SCHEMAS and catalogs != {config.schema}:
+        note(f"schema.pattern has no effect, because there are no schemas: {_NO_SCHEMAS[database]}.")
+    if config.catalog and database == "sqlite":
+        note("catalog.pattern has no effect, because SQLite has no catalogs.")
 
 
 def selected(

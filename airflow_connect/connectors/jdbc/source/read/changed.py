@@ -29,6 +29,7 @@ from airflow_connect.connectors.jdbc.source.values.mapping import TableMapping
 from airflow_connect.connectors.jdbc.source.values.row_text import DIGEST_BYTES, row_text
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import DataError, OffsetError
+from airflow_connect.registry.settings import REACH
 
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
@@ -41,7 +42,7 @@ MOST_RANGES = 15_000
 """Ranges of a table that are kept: their offset is below the 1 MB of a record. Rows after them are always sent."""
 _MOST_DIGITS = 18
 _FORMING = ("topic.prefix", "db.timezone", "values.out.of.range", "transforms", "key.converter", "value.converter")
-_FORMING_GROUPS = ("transforms.", "predicates.")
+_FORMING_GROUPS = ("transforms.", "predicates.", "key.converter.", "value.converter.")
 """What decides where a row is sent, and as what, besides the columns of the table: those are part of the hashes."""
 _LIMIT = 1 << 63
 _SHOWN = 5
@@ -93,8 +94,14 @@ def ranges_offset(ranges: Sequence[KeyRange], form: str) -> SourceOffset:
 
 def form_of(config: Mapping[str, str]) -> str:
     """A short hash of what decides where rows are sent, and as what: after a change, none of them was sent so."""
-    found = sorted((key, value) for key, value in config.items() if key in _FORMING or key.startswith(_FORMING_GROUPS))
+    found = sorted((key, value) for key, value in config.items() if key in _FORMING or _is_of_group(key))
     return hashed(repr(found))
+
+
+def _is_of_group(key: str) -> bool:
+    """Whether it is a setting of a transformation or a converter: not one such as the password of a registry."""
+    group, _, rest = key.partition("converter.")
+    return key.startswith(_FORMING_GROUPS) and not (group in ("key.", "value.") and rest.startswith(REACH))
 
 
 def range_key(columns: Sequence[Column]) -> Column | None:

@@ -30,6 +30,7 @@ FROM ({PG_SEQUENCES.format(table="to_regclass(%(table)s)")}) numbered WHERE attn
 _MYSQL_COUNTER = """
 SELECT auto_increment FROM information_schema.tables WHERE table_schema = %(schema)s AND table_name = %(table)s
 """
+_HIDDEN = "which the user in connection.user may not read: GRANT SELECT ON the sequence, and such a run fails."
 _LEAST = -(1 << 63)
 _SQLITE_COUNTER = "SELECT seq + 1 FROM sqlite_sequence WHERE name = ?"
 
@@ -212,13 +213,22 @@ def _check_not_set_back(
         f"rows up to {offset} were copied")  # fmt: skip
     again = f'to {{"incrementing": {NO_ID}}}' if unfinished else ""
     if following is None:
+        hidden = column.numbers_itself and _is_hidden(reading, source, column.name)
         if largest is not None:
             again = f"set it {again} to copy the table again" if unfinished else "delete it to copy the table again"
+            told = f" Whether it was is told by the sequence of {column.name}, {_HIDDEN}" if hidden else ""
             reading.note(
                 f"The largest {column.name} of {source.name} is {largest}, but {known}. If rows"
                 " were deleted, nothing is missing. If the database was set back (a restored backup, a truncated"
                 f" table), new rows with a {column.name} up to {offset} are not found: set the offset of the table to"
-                f" {largest}, or {again}."
+                f" {largest}, or {again}.{told}"
+            )
+        elif hidden:
+            reading.note(
+                f"{source.name} has no row, but {known}. If rows were deleted, nothing is missing. If the database was"
+                f" set back (a restored backup, a truncated table), new rows with a {column.name} up to {offset} will"
+                f" not be found: delete the offset of the table. Whether it was is told by the sequence of"
+                f" {column.name}, {_HIDDEN}"
             )
         return
     if following <= offset:
@@ -259,10 +269,10 @@ def _next_number(reading: Reading, source: Source, column: str) -> int | None:
     assert table is not None
     connection = reading.connection
     if reading.name == "postgresql":
-        found = connection.exec_driver_sql(_PG_COUNTER, {"table": source.quoted, "column": column}).scalar_one_or_none()
-        if not found:
+        found = _sequences(reading, source, column)
+        if not any(found):
             return None
-        last, was_given = connection.exec_driver_sql(f"SELECT last_value, is_called FROM {found}").one()
+        last, was_given = connection.exec_driver_sql(f"SELECT last_value, is_called FROM {found[0]}").one()
         return int(last) + (1 if was_given else 0)
     if reading.name == "mysql":
         # MySQL 8 keeps the number for a day; MariaDB does not know the variable.
@@ -272,6 +282,17 @@ def _next_number(reading: Reading, source: Source, column: str) -> int | None:
     if connection.exec_driver_sql("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'").scalar() is None:
         return None
     return _number(connection.exec_driver_sql(_SQLITE_COUNTER, (table.table,)))
+
+
+def _sequences(reading: Reading, source: Source, column: str) -> Sequence[str | None]:
+    """The sequence of PostgreSQL that numbers a column, None if the user may not read it; (): there is none."""
+    asked = {"table": source.quoted, "column": column}
+    return reading.connection.exec_driver_sql(_PG_COUNTER, asked).scalars().all()
+
+
+def _is_hidden(reading: Reading, source: Source, column: str) -> bool:
+    """Whether the user may not read the sequence of PostgreSQL that numbers a column: often it may only read tables."""
+    return reading.name == "postgresql" and None in _sequences(reading, source, column)
 
 
 def _number(result: Any) -> int | None:

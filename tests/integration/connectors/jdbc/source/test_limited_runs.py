@@ -72,3 +72,29 @@ def test_topic_that_was_created_again_is_named_unless_all_rows_are_copied(
     report = run(**keys)
     named = [note for note in report.notes if note.startswith("1 topic was deleted and created again since the last")]
     assert (report.records, len(named)) == ((0, 1) if mode == "incrementing" else (2, 0))
+
+
+@pytest.mark.parametrize("more", [{}, {"bulk.changed.only": "true"}, {"query": "SELECT * FROM orders"}])
+def test_limit_after_which_mode_bulk_does_not_continue_is_named(
+    run: Run, sqlite_database: Database, more: dict[str, str]
+) -> None:
+    """Each run was green, and copied the same first rows again."""
+    sqlite_database.execute("CREATE TABLE others (id INTEGER PRIMARY KEY)", "INSERT INTO others VALUES (1)")
+    sqlite_database.execute("INSERT INTO orders VALUES (1), (2), (3), (4), (5)")
+    bulk = {"mode": "bulk", "incrementing.column.name": "", **more}
+    named = "run.max.records ended the copy of " + ("the query" if "query" in more else "the table orders")
+    for _ in range(2):
+        report = run(**bulk, run_max_records="3")
+        assert report.records == 4 and [note for note in report.notes if note.startswith(named)], report.notes
+    assert not [note for note in run(**bulk, run_max_records="100").notes if "run.max.records" in note]
+
+
+def test_limit_with_which_no_range_of_mode_bulk_is_ever_complete_is_named(run: Run, sqlite_database: Database) -> None:
+    rows = ", ".join(f"({number})" for number in range(1, 41))
+    sqlite_database.execute(f"INSERT INTO orders VALUES {rows}")
+    bulk = {"mode": "bulk", "incrementing.column.name": "", "tasks.max": "2", "table.split.min.rows": "20"}
+    named = "run.max.records ended the run before any range of the table orders was complete"
+    for _ in range(2):
+        assert [note for note in run(**bulk, run_max_records="4").notes if note.startswith(named)]
+    report = run(**bulk, run_max_records="400")
+    assert report.records == 40 and not [note for note in report.notes if note.startswith(named)]

@@ -76,6 +76,29 @@ def test_sequence_that_is_set_back_is_refused(postgresql_database, kind):
         runs.run()
 
 
+def test_sequence_that_the_user_may_not_read_is_named_if_the_table_may_have_been_set_back(
+    postgresql_database: Database,
+) -> None:
+    """A role that may only read tables: of a truncated one there was not even a note."""
+    runs = copies(postgresql_database, "identity")
+    insert(postgresql_database, "identity", 9)
+    role = postgresql_database.url.rpartition("/")[2]
+    postgresql_database.execute(f"CREATE ROLE {role} LOGIN", f"GRANT SELECT ON orders TO {role}")
+    runs.config["connection.url"] = postgresql_database.jdbc_url.partition("?")[0]
+    runs.config["connection.user"] = role
+    assert runs.run().ids() == list(range(1, 10))
+    postgresql_database.execute("TRUNCATE orders RESTART IDENTITY")
+    (note,) = runs.run().notes
+    assert " has no row, but rows up to 9 were copied" in note and "GRANT SELECT ON the sequence" in note
+    insert(postgresql_database, "identity", 2)
+    (note,) = runs.run().notes
+    assert " is 2, but rows up to 9 were copied" in note and "GRANT SELECT ON the sequence" in note
+    postgresql_database.execute(f"GRANT SELECT ON numbers TO {role}")
+    with pytest.raises(OffsetError, match=r"The next id of .* is 3, but rows up to 9 were copied"):
+        runs.run()
+    postgresql_database.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
 @EVERY_TABLE
 def test_sequence_that_counts_down_is_refused(postgresql_database, kind):
     runs = copies(postgresql_database, kind, "INCREMENT -1 MINVALUE 1 MAXVALUE 9 START 9")

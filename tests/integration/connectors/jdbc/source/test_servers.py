@@ -223,6 +223,16 @@ def test_schemas_and_forms_of_names(postgresql_database: Database) -> None:
     assert old.run().topics == ["db-b"]
 
 
+def test_pattern_of_schemas_is_named_where_databases_have_none(mariadb_database: Database) -> None:
+    """The tables of another database were meant, which users of MariaDB call a schema."""
+    mariadb_database.execute("CREATE TABLE a (id int PRIMARY KEY)", "INSERT INTO a VALUES (1)")
+    name = mariadb_database.rows("SELECT database()")[0][0]
+    for pattern, said in (("other", True), (name, False)):
+        run = copies(mariadb_database, "bulk", schema_pattern=pattern).run()
+        assert run.topics == ["db-a"]
+        assert [note for note in run.notes if "schema.pattern has no effect" in note] == run.notes[:said]
+
+
 def test_late_commit_is_found_by_looking_back(postgresql_database: Database) -> None:
     """A transaction that began before a run and commits after it: its rows are older than the run's bound."""
     database = postgresql_database

@@ -63,6 +63,25 @@ def test_names_that_leave_out_no_table_are_named(database: Database, chosen: dic
     assert [note for note in run.notes if "leave out none" in note] == ([f"{said} Are they right?"] if said else [])
 
 
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ({"table.types": "table,views"}, "table.types has types that no table has, so they select none: VIEWS. "),
+        ({"table.types": "table, VIEW"}, ""),
+        ({"schema.pattern": "shop"}, "schema.pattern has no effect, because there are no schemas: SQLite has none."),
+        ({"schema.pattern": "%"}, ""),
+        ({"catalog.pattern": "shop"}, "catalog.pattern has no effect, because SQLite has no catalogs."),
+    ],
+)
+def test_types_and_patterns_that_select_nothing_are_named(
+    database: Database, chosen: dict[str, str], said: str
+) -> None:
+    """A view that was meant to be copied was not, and no note said so."""
+    run = Copies({"connection.url": database.jdbc_url, "mode": "bulk", **RENAMED, **chosen}).run()
+    found = [note for note in run.notes if note.startswith(("table.types", "schema.pattern", "catalog.pattern"))]
+    assert len(found) == bool(said) and "".join(found).startswith(said)
+
+
 @pytest.mark.parametrize("tasks", [1, 3, 50])
 def test_whole_database_is_copied_by_default_whatever_the_names(database: Database, tasks: int) -> None:
     assert topics(database, tasks) == sorted(NAMES)

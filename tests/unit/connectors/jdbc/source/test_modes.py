@@ -167,6 +167,16 @@ def test_initial_timestamp_now_is_kept_for_later_runs(database: Database) -> Non
     assert following.ids() == [2] or following.records == []  # the second may not be over yet
 
 
+def test_initial_timestamp_now_is_kept_although_the_run_dies_in_another_table(database: Database) -> None:
+    """The next run began at its own time, and left out the rows in between."""
+    runs = copies(database, "timestamp", timestamp_initial="-1", batch_max_rows="1", **STAMP)
+    runs.commit(ORDERS, offset_at(0))
+    insert(database, (1, "a", at(1)), (2, "b", at(2)))
+    database.execute("CREATE TABLE others (id INTEGER PRIMARY KEY, changed TIMESTAMP NOT NULL)")
+    assert runs.run(batches=1).topics == ["db-orders"]
+    assert runs.offset({"protocol": "1", "table": "others"}) is not None
+
+
 def test_several_timestamp_columns_are_one_by_coalesce(database: Database) -> None:
     database.execute(
         "CREATE TABLE people (id INTEGER PRIMARY KEY, created TIMESTAMP NOT NULL, updated TIMESTAMP)",

@@ -1,0 +1,65 @@
+"""What a run in mode bulk has not copied because a limit has ended it: the next run does not continue there.
+
+Tables and ranges have no position in mode bulk. One that is not complete is read from its beginning by the next run,
+which comes no further with the same limit: its last rows, and the tables after it, would never be copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from airflow_connect.api.source import SourceOffset, SourcePartition
+from airflow_connect.connectors.jdbc.source.offsets.positions import BULK_DONE, BULK_RUN, PROTOCOL, QUERY, TABLE
+from airflow_connect.connectors.jdbc.source.offsets.ranges import AFTER, BY, UNTIL
+from airflow_connect.counting import names
+
+LIMITS = ("run.max.records", "run.max.bytes", "run.max.seconds")
+_TABLE, _RANGE = {PROTOCOL, TABLE}, {PROTOCOL, TABLE, BY, AFTER}
+
+
+def note_unfinished(
+    config: Mapping[str, str],
+    committed: Iterable[tuple[SourcePartition, SourceOffset]],
+    run_id: str,
+    note: Callable[[str], None],
+) -> None:
+    """Name what the tasks of a limited run in mode bulk have begun and not completed, unless the next run continues.
+
+    Args:
+        config: of the connector.
+        committed: every offset of the connector, after the tasks.
+        run_id: of the run.
+        note: adds a sentence to the report.
+    """
+    limits = [key for key in LIMITS if config.get(key, "").strip()]
+    if not limits:
+        return
+    of_run = [(partition, offset) for partition, offset in committed if offset.get(BULK_RUN) == run_id]
+    whole = [p for p, offset in of_run if (set(p) == _TABLE or QUERY in p) and not offset.get(BULK_DONE)]
+    if whole:
+        note(
+            f"{' and '.join(limits)} ended the copy of {_listed(whole)} before its end. In mode bulk, the next run"
+            " does not continue there: it begins again with the first row of the first table. With the same limit, it"
+            " copies the same rows again, and the rows after them, and tables that come after these, are NEVER copied."
+            " Remove the limit, or use another mode."
+        )
+    stuck = _stuck([pair for pair in of_run if set(pair[0]) == _RANGE])
+    if stuck:
+        note(
+            f"{' and '.join(limits)} ended the run before any range of {_listed(stuck)} was complete. In mode bulk, the"
+            " next run begins such a range again: with the same limit, it copies the same rows again, and the rows"
+            " after them are NEVER copied. Raise the limit, or remove it."
+        )
+
+
+def _stuck(ranges: Sequence[tuple[SourcePartition, SourceOffset]]) -> list[SourcePartition]:
+    """The tables of which a run has begun ranges, and completed none."""
+    complete = {partition[TABLE] for partition, offset in ranges if UNTIL in offset}
+    return [partition for partition, _ in ranges if partition[TABLE] not in complete]
+
+
+def _listed(partitions: Iterable[SourcePartition]) -> str:
+    tables = sorted({str(p[TABLE]) for p in partitions if TABLE in p})
+    if not tables:
+        return "the query"
+    return f"the {'table' if len(tables) == 1 else 'tables'} {names(tables)}"
