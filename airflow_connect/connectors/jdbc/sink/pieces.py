@@ -44,6 +44,9 @@ _REPEATED_KEY = "21000"
 """PostgreSQL: one statement would change a row twice, since the column takes different values for the same key."""
 _INCOMPARABLE = ((1267,), (3854,))
 """MariaDB, MySQL: a text that the character set of the column does not have."""
+_SYNTAX = "42601"
+"""PostgreSQL: of a statement, or of a text for a type that has a syntax of its own, such as `tsquery` and `ltree`."""
+_MISREAD = "PostgreSQL cannot read one of its texts as the type of the column, which has a syntax of its own (42601)"
 _MORE_THAN_ONE_ROW = 1242
 """MySQL, MariaDB: what the guard of `MySqlStatements.on_duplicate` raises."""
 _OF_A_ROW = frozenset({Failure.CONSTRAINT, Failure.VALUE})
@@ -181,6 +184,8 @@ def _parts(piece: Piece, error: Exception, refused: list[Refused]) -> list[list[
         return [[half] for half in piece.halves()]
     if _is_guard(error, work.names):
         error = RowRefusedError(ANOTHER_ROW)
+    elif _is_misread(error):
+        error = RowRefusedError(_MISREAD, Failure.VALUE)
     elif not _finds_rows(piece) and _is_of_a_value(error, piece):
         error = RowRefusedError(reason_of(error), Failure.VALUE)
     elif _is_of_a_value(error, piece):
@@ -193,7 +198,7 @@ def _parts(piece: Piece, error: Exception, refused: list[Refused]) -> list[list[
 def is_refused(error: Exception) -> bool:
     """Whether the reason is a row."""
     if is_of_a_driver(error):
-        return kind_of(error) in _OF_A_ROW
+        return kind_of(error) in _OF_A_ROW or _is_misread(error)
     # sqlite3 refuses numbers of more than 64 bits, psycopg texts with NUL, by exceptions of Python.
     return isinstance(error, (OverflowError, ValueError, TypeError, RowRefusedError))
 
@@ -225,6 +230,14 @@ def _check_transaction(connection: Connection, piece: Piece, error: Exception) -
 def _repeats_a_key(error: Exception) -> bool:
     """Whether PostgreSQL takes two keys of a statement for the same one: single statements may write them."""
     return getattr(getattr(error, "orig", None) or error, "sqlstate", None) == _REPEATED_KEY
+
+
+def _is_misread(error: Exception) -> bool:
+    """Whether PostgreSQL calls a text a syntax error: of an error in a statement, it tells the position."""
+    original: Any = getattr(error, "orig", None) or error
+    diagnosis = getattr(original, "diag", None)
+    places = (getattr(diagnosis, name, None) for name in ("statement_position", "internal_position"))
+    return getattr(original, "sqlstate", None) == _SYNTAX and diagnosis is not None and not any(places)
 
 
 def _is_incomparable(error: Exception) -> bool:

@@ -149,10 +149,11 @@ class Binding:
             return value
         if not is_instant:
             return value.replace(tzinfo=None)
-        aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+        # In UTC, because Python takes the two points of the hour that clocks show twice for equal in another zone.
+        moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
         # The offset is part of the value for PostgreSQL, so the zone of the session does not matter, which a pooler may
         # change. MySQL knows no offsets; the zone of its session is UTC (databases/dialects/mysql.py).
-        return aware if self.database == "postgresql" else aware.astimezone(UTC).replace(tzinfo=None)
+        return moment if self.database == "postgresql" else moment.replace(tzinfo=None)
 
     def _moment(self, microseconds: int) -> datetime:
         """In the zone of the database, with it unless that is UTC; `for_column` follows."""

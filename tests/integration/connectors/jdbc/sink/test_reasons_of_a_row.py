@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_connect.api import schema as s
-from airflow_connect.errors import DatabaseError
+from airflow_connect.errors import DatabaseError, DataError
 from tests.support.servers.databases import Database
 from tests.support.values.jdbc_columns import ColumnRun
 
@@ -29,6 +29,24 @@ def test_trigger_of_postgresql_with_an_error_code_of_its_own(
     )
     copied = ColumnRun(postgresql_database, ORDER, errors_tolerance="all").copy([{"n": n} for n in range(count)])
     assert (copied.letters, copied.report.written) == ([1], count - 1)
+
+
+@ROWS_AND_COLUMNS
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+def test_text_with_a_syntax_of_its_own_is_no_error_of_the_statement(
+    postgresql_database: Database, mode: str, count: int
+) -> None:
+    """It ended each run, without the place of the record, also if errors are tolerated."""
+    postgresql_database.execute("CREATE TABLE orders (n BIGINT PRIMARY KEY, note tsquery)")
+    values = [{"n": n, "note": "hush hush" if n == 1 else "a & b"} for n in range(count)]
+    more = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "n"} if mode == "upsert" else {}
+    copied = ColumnRun(postgresql_database, ORDER, errors_tolerance="all", **more).copy(values)
+    assert (copied.letters, copied.report.written) == ([1], count - 1)
+    with pytest.raises(DataError, match=r"orders-0@1: PostgreSQL cannot read one of its texts as the type") as caught:
+        ColumnRun(
+            postgresql_database, ORDER, "again", insert_mode="update", pk_mode="record_value", pk_fields="n"
+        ).copy(values[:3])
+    assert caught.value.code == "database.value" and "hush" not in str(caught.value)
 
 
 @ROWS_AND_COLUMNS

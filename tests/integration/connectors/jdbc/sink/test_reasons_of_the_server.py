@@ -166,6 +166,21 @@ def test_point_in_time_as_a_key_finds_its_row(postgresql_database):
     assert postgresql_database.rows("SELECT n FROM orders") == [(2,)]
 
 
+@pytest.mark.parametrize("count", [3, 250])
+def test_points_of_the_hour_that_clocks_show_twice_are_two_keys(postgresql_database, count):
+    """Python takes them for equal in a zone: of many rows that COPY takes at once, only the last one was written."""
+    postgresql_database.execute("CREATE TABLE orders (t timestamptz PRIMARY KEY, n BIGINT)")
+    half_past_two = 1_792_888_200_000  # 2026-10-25 00:30 UTC, the first time of that day in Berlin
+    moments = [half_past_two, half_past_two + 3_600_000, *range(count)]
+    schema = s.struct(("t", s.timestamp()), ("n", s.INT64))
+    run = SinkRun(
+        postgresql_database, db_timezone="Europe/Berlin", insert_mode="upsert", pk_mode="record_value", pk_fields="t"
+    )
+    run.write(records(*({"t": moment, "n": n} for n, moment in enumerate(moments)), schema=schema))
+    found = postgresql_database.rows("SELECT (extract(epoch FROM t) * 1000)::bigint, n FROM orders ORDER BY n")
+    assert found == [(moment, n) for n, moment in enumerate(moments)]
+
+
 @pytest.mark.parametrize("mode", ["insert", "upsert"])
 @pytest.mark.parametrize("count", [3, 250, MANY])
 def test_what_a_column_accepts_does_not_depend_on_the_number_of_records(postgresql_database, count, mode):
