@@ -172,7 +172,7 @@ class JdbcSourceConnector(SourceConnector):
                 " or because complete ranges of mode bulk are older than a day."
             )
         if self.context.tasks_ended and self._typed.mode == names.BULK:
-            note_unfinished(self.config, committed, self.context.run_id, self.context.note)
+            note_unfinished(self.config, committed, found.loads, self.context.run_id, self.context.note)
         gaps: OffsetChanges = []
         if self._typed.mode == names.INCREMENTING:
             # After tasks, what is kept has rows that this run names: their gaps stay until its report is written.

@@ -6,7 +6,7 @@ which comes no further with the same limit: its last rows, and the tables after 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from airflow_connect.api.source import SourceOffset, SourcePartition
 from airflow_connect.connectors.jdbc.source.offsets.positions import BULK_DONE, BULK_RUN, PROTOCOL, QUERY, TABLE
@@ -20,6 +20,7 @@ _TABLE, _RANGE = {PROTOCOL, TABLE}, {PROTOCOL, TABLE, BY, AFTER}
 def note_unfinished(
     config: Mapping[str, str],
     committed: Iterable[tuple[SourcePartition, SourceOffset]],
+    loading: Collection[str],
     run_id: str,
     note: Callable[[str], None],
 ) -> None:
@@ -28,38 +29,40 @@ def note_unfinished(
     Args:
         config: of the connector.
         committed: every offset of the connector, after the tasks.
+        loading: names of tables that are read in ranges, of which some are left.
         run_id: of the run.
         note: adds a sentence to the report.
     """
-    limits = [key for key in LIMITS if config.get(key, "").strip()]
+    limits = " and ".join(key for key in LIMITS if config.get(key, "").strip())
     if not limits:
         return
     of_run = [(partition, offset) for partition, offset in committed if offset.get(BULK_RUN) == run_id]
     whole = [p for p, offset in of_run if (set(p) == _TABLE or QUERY in p) and not offset.get(BULK_DONE)]
+    tables = {str(p[TABLE]) for p in whole if TABLE in p}
     if whole:
         note(
-            f"{' and '.join(limits)} ended the copy of {_listed(whole)} before its end. In mode bulk, the next run"
+            f"{limits} ended the copy of {_listed(tables)} before its end. In mode bulk, the next run"
             " does not continue there: it begins again with the first row of the first table. With the same limit, it"
             " copies the same rows again, and the rows after them, and tables that come after these, are NEVER copied."
             " Remove the limit, or use another mode."
         )
-    stuck = _stuck([pair for pair in of_run if set(pair[0]) == _RANGE])
-    if stuck:
+    complete = {str(p[TABLE]) for p, offset in of_run if set(p) == _RANGE and UNTIL in offset}
+    begun = {str(p[TABLE]) for p, _ in of_run if set(p) == _RANGE}.intersection(loading)
+    if begun - complete:
         note(
-            f"{' and '.join(limits)} ended the run before any range of {_listed(stuck)} was complete. In mode bulk, the"
-            " next run begins such a range again: with the same limit, it copies the same rows again, and the rows"
-            " after them are NEVER copied. Raise the limit, or remove it."
+            f"{limits} ended the run before any range of {_listed(begun - complete)} was complete. In mode"
+            " bulk, the next run begins such a range again: with the same limit, it copies the same rows again, and the"
+            " rows after them are NEVER copied. Raise the limit, or remove it."
+        )
+    if begun & complete:
+        note(
+            f"{limits} ended the run before all ranges of {_listed(begun & complete)} were complete. In"
+            " mode bulk, the next run continues with the others only if it begins within a day after the first one."
         )
 
 
-def _stuck(ranges: Sequence[tuple[SourcePartition, SourceOffset]]) -> list[SourcePartition]:
-    """The tables of which a run has begun ranges, and completed none."""
-    complete = {partition[TABLE] for partition, offset in ranges if UNTIL in offset}
-    return [partition for partition, _ in ranges if partition[TABLE] not in complete]
-
-
-def _listed(partitions: Iterable[SourcePartition]) -> str:
-    tables = sorted({str(p[TABLE]) for p in partitions if TABLE in p})
+def _listed(found: Collection[str]) -> str:
+    tables = sorted(found)
     if not tables:
         return "the query"
     return f"the {'table' if len(tables) == 1 else 'tables'} {names(tables)}"

@@ -272,7 +272,8 @@ def _next_number(reading: Reading, source: Source, column: str) -> int | None:
         found = _sequences(reading, source, column)
         if not any(found):
             return None
-        last, was_given = connection.exec_driver_sql(f"SELECT last_value, is_called FROM {found[0]}").one()
+        name = str(found[0]).replace("%", "%%")
+        last, was_given = connection.exec_driver_sql(f"SELECT last_value, is_called FROM {name}").one()
         return int(last) + (1 if was_given else 0)
     if reading.name == "mysql":
         # MySQL 8 keeps the number for a day; MariaDB does not know the variable.
@@ -286,7 +287,8 @@ def _next_number(reading: Reading, source: Source, column: str) -> int | None:
 
 def _sequences(reading: Reading, source: Source, column: str) -> Sequence[str | None]:
     """The sequence of PostgreSQL that numbers a column, None if the user may not read it; (): there is none."""
-    asked = {"table": source.quoted, "column": column}
+    # As a value, a name has no % that is doubled for statements with parameters.
+    asked = {"table": source.quoted.replace("%%", "%"), "column": column}
     return reading.connection.exec_driver_sql(_PG_COUNTER, asked).scalars().all()
 
 

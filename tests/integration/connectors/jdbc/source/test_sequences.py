@@ -76,6 +76,20 @@ def test_sequence_that_is_set_back_is_refused(postgresql_database, kind):
         runs.run()
 
 
+def test_sequence_of_a_table_with_a_percent_sign_that_is_set_back_is_refused(postgresql_database: Database) -> None:
+    """The % was doubled, as in a statement with parameters: the table was taken for one without a sequence."""
+    postgresql_database.execute(
+        'CREATE TABLE "50%% off" (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v int)',
+        'INSERT INTO "50%% off" (v) VALUES (1)',
+    )
+    config = {"mode": "incrementing", "incrementing.column.name": "id", "transforms": "route"}
+    runs = Copies({"connection.url": postgresql_database.jdbc_url, **config})
+    assert runs.run().ids() == [1]
+    postgresql_database.execute('TRUNCATE "50%% off" RESTART IDENTITY')
+    with pytest.raises(OffsetError, match=r"The next id of .*50% off is 1, but rows up to 1 were copied"):
+        runs.run()
+
+
 def test_sequence_that_the_user_may_not_read_is_named_if_the_table_may_have_been_set_back(
     postgresql_database: Database,
 ) -> None:
