@@ -131,18 +131,33 @@ class Batch:
         ends: offset after the last record of each topic-partition, dropped and errant ones included.
         errant: offsets of records that were reported.
         count, size_bytes: of what waits.
+
+    Rows are written table by table. But a deletion may delete rows of other tables (ON DELETE CASCADE), so where the
+    records of a topic go to several tables, those before and after a deletion are apart.
     """
 
     ends: dict[TopicPartition, int] = field(default_factory=dict)
     errant: dict[TopicPartition, set[int]] = field(default_factory=dict)
     count: int = 0
     size_bytes: int = 0
-    _tables: dict[TableId, list[Chunk]] = field(default_factory=dict)
+    _parts: list[dict[TableId, list[Chunk]]] = field(default_factory=lambda: [{}])
+    _routes: dict[str, set[TableId]] = field(default_factory=dict)
+    _deleting: set[str] = field(default_factory=set)
+    """In the last part: the tables of each topic, and the topics of deletions."""
     _columns: list[ColumnChunk] = field(default_factory=list)
 
     def add(self, plan: RowPlan, row: Row, record: SinkRecord, *, deletes: bool) -> None:
         """Add a row after those of its table."""
-        chunks = self._tables.setdefault(plan.table, [])
+        topic = record.original_topic
+        routes = self._routes.setdefault(topic, {plan.table})
+        if (deletes or topic in self._deleting) and (len(routes) > 1 or plan.table not in routes):
+            self._parts.append({})
+            self._deleting.clear()
+            self._routes = {topic: set()}
+        self._routes[topic].add(plan.table)
+        if deletes:
+            self._deleting.add(topic)
+        chunks = self._parts[-1].setdefault(plan.table, [])
         if not chunks or chunks[-1].plan is not plan or chunks[-1].deletes is not deletes:
             chunks.append(Chunk(plan, deletes))
         chunks[-1].rows.append(row)
@@ -169,9 +184,10 @@ class Batch:
         self.errant.setdefault(place_of(record), set()).add(record.offset)
 
     def chunks(self) -> Iterator[Chunk]:
-        """All rows, table by table in the order of their first records."""
-        for chunks in self._tables.values():
-            yield from (chunk for chunk in chunks if chunk.rows)
+        """All rows, part by part, and table by table in the order of their first records."""
+        for part in self._parts:
+            for chunks in part.values():
+                yield from (chunk for chunk in chunks if chunk.rows)
 
     def without_errant(self) -> None:
         """Drop the rows of records that were reported."""

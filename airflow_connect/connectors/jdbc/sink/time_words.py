@@ -15,7 +15,7 @@ from airflow_connect.errors import DataError
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
 
-_TIME = re.compile(r"(?:date|time|timestamp)\b")
+_TIME = re.compile(r"(?:date|time|timestamp|(?:date|ts|tstz)(?:multi)?range)\b")
 _WORD = re.compile(r"(?<![a-z])(?:now|today|tomorrow|yesterday)(?![a-z])", re.IGNORECASE)
 
 

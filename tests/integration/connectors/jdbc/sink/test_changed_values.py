@@ -364,6 +364,17 @@ def test_words_that_postgresql_takes_for_the_time_of_the_write_are_refused(postg
     assert [n for (n,) in rows] == [n for n in range(len(texts)) if n not in refused]
 
 
+@pytest.mark.parametrize("declared", ["daterange", "tsrange", "tstzmultirange"])
+def test_words_in_a_range_are_refused(postgresql_database, declared):
+    postgresql_database.execute(f"CREATE TABLE orders (n INT PRIMARY KEY, at {declared})")
+    texts = ["[2026-01-02,2026-01-03)", "[yesterday,)", "[2026-01-02,infinity)", "[2026-01-02,now]"]
+    texts = [f"{{{text}}}" if "multi" in declared else text for text in texts]
+    run = SinkRun(postgresql_database, errors_tolerance="all")
+    schema = s.struct(("n", s.INT32), ("at", s.STRING))
+    give(run.open(), records(*({"n": n, "at": text} for n, text in enumerate(texts)), schema=schema))
+    assert [offset for offset, _ in run.errors.letters] == [1, 3]
+
+
 def test_words_in_a_list_of_dates_and_among_columns_are_refused(postgresql_database):
     postgresql_database.execute("CREATE TABLE orders (n INT PRIMARY KEY, at date[])")
     schema = s.struct(("n", s.INT32), ("at", s.array(s.OPTIONAL_STRING)))
