@@ -74,7 +74,8 @@ SELECT current_database(), n.nspname, c.relname,
         SELECT array_agg(inhrelid::text) FROM parts),
        (SELECT json_object_agg(numbered.attname, json_build_array(s.seqincrement,
                  CASE WHEN has_sequence_privilege(s.seqrelid, 'SELECT, USAGE')
-                 THEN pg_sequence_last_value(s.seqrelid) END, s.seqcache))::text
+                 THEN pg_sequence_last_value(s.seqrelid) END, s.seqcache,
+                 has_sequence_privilege(s.seqrelid, 'SELECT, USAGE')))::text
         FROM ({PG_SEQUENCES.format(table="c.oid")}) numbered
         JOIN pg_catalog.pg_sequence s ON s.seqrelid = numbered.seq
         JOIN pg_catalog.pg_class q ON q.oid = s.seqrelid AND q.relpersistence = 'p'),
@@ -122,11 +123,13 @@ class Counter(NamedTuple):
         increment: from one number to the next; negative: it counts down.
         last: the last number that it gave; None: none, or the user may not see it.
         cache: how many numbers a session takes at once.
+        is_readable: whether the user may see its last number.
     """
 
     increment: int
     last: int | None
     cache: int = 1
+    is_readable: bool = True
 
 
 class Identities(NamedTuple):

@@ -167,6 +167,7 @@ class Origin:
         if before is not None and not now[0]:
             now[0] = before[0]  # The database does not tell at this moment; the next run compares again.
         self._sequences.refuse_descending(table, key)
+        self._sequences.name_hidden(table, key)
         self._sequences.name_blocks(table, key)
         if before is not None and (is_loading or position != Position()):
             is_other = not self._has_moved and "" not in (before[0], now[0]) and before[0] != now[0]

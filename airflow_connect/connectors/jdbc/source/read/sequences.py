@@ -47,6 +47,16 @@ class Sequences:
                 config_path="mode",
             )
 
+    def name_hidden(self, table: TableId | None, key: str) -> None:
+        """A note about a sequence whose numbers the user may not see: often it may only read tables."""
+        counter = self._counter(table, key)
+        if counter is not None and not counter.is_readable:
+            self._reading.note(
+                f"The user in connection.user may not read the sequence of the incrementing column of {key}, so a run"
+                " cannot see whether it was set back, as by a restored backup or TRUNCATE ... RESTART IDENTITY. Rows"
+                " with numbers up to the offset are then not found. GRANT SELECT ON the sequence, and such a run fails."
+            )
+
     def name_blocks(self, table: TableId | None, key: str) -> None:
         """Sessions, or programs, that take several numbers at once write lower ones after higher ones."""
         counter = self._counter(table, key)

@@ -90,22 +90,31 @@ def test_sequence_of_a_table_with_a_percent_sign_that_is_set_back_is_refused(pos
         runs.run()
 
 
-def test_sequence_that_the_user_may_not_read_is_named_if_the_table_may_have_been_set_back(
-    postgresql_database: Database,
-) -> None:
-    """A role that may only read tables: of a truncated one there was not even a note."""
+def test_sequence_that_the_user_may_not_read_is_named(postgresql_database: Database) -> None:
+    """A role that may only read tables: of a truncated one, or a sequence that was set back, there was no note."""
     runs = copies(postgresql_database, "identity")
     insert(postgresql_database, "identity", 9)
     role = postgresql_database.url.rpartition("/")[2]
     postgresql_database.execute(f"CREATE ROLE {role} LOGIN", f"GRANT SELECT ON orders TO {role}")
     runs.config["connection.url"] = postgresql_database.jdbc_url.partition("?")[0]
     runs.config["connection.user"] = role
-    assert runs.run().ids() == list(range(1, 10))
+
+    def notes(count: int = 0) -> list[str]:
+        run = runs.run()
+        assert len(run.records) == count
+        hidden, *others = run.notes
+        assert "may not read the sequence of the incrementing column" in hidden and "GRANT SELECT" in hidden
+        return others
+
+    assert notes(9) == []
+    postgresql_database.execute("ALTER SEQUENCE numbers RESTART WITH 5")
+    insert(postgresql_database, "identity", 2)
+    assert notes() == []  # Rows 5 and 6 are the second ones of that number; nothing else tells.
     postgresql_database.execute("TRUNCATE orders RESTART IDENTITY")
-    (note,) = runs.run().notes
+    (note,) = notes()
     assert " has no row, but rows up to 9 were copied" in note and "GRANT SELECT ON the sequence" in note
     insert(postgresql_database, "identity", 2)
-    (note,) = runs.run().notes
+    (note,) = notes()
     assert " is 2, but rows up to 9 were copied" in note and "GRANT SELECT ON the sequence" in note
     postgresql_database.execute(f"GRANT SELECT ON numbers TO {role}")
     with pytest.raises(OffsetError, match=r"The next id of .* is 3, but rows up to 9 were copied"):
