@@ -144,19 +144,16 @@ class Batch:
     _routes: dict[str, set[TableId]] = field(default_factory=dict)
     _deleting: set[str] = field(default_factory=set)
     """In the last part: the tables of each topic, and the topics of deletions."""
+    _last_plan: RowPlan | None = None
+    _last_topic: str = ""
+    """Of the last row that was no deletion: another one like it needs no look at the above."""
     _columns: list[ColumnChunk] = field(default_factory=list)
 
     def add(self, plan: RowPlan, row: Row, record: SinkRecord, *, deletes: bool) -> None:
         """Add a row after those of its table."""
-        topic = record.original_topic
-        routes = self._routes.setdefault(topic, {plan.table})
-        if (deletes or topic in self._deleting) and (len(routes) > 1 or plan.table not in routes):
-            self._parts.append({})
-            self._deleting.clear()
-            self._routes = {topic: set()}
-        self._routes[topic].add(plan.table)
-        if deletes:
-            self._deleting.add(topic)
+        if deletes or plan is not self._last_plan or record.original_topic != self._last_topic:
+            self._route(record.original_topic, plan.table, deletes=deletes)
+            self._last_plan, self._last_topic = None if deletes else plan, record.original_topic
         chunks = self._parts[-1].setdefault(plan.table, [])
         if not chunks or chunks[-1].plan is not plan or chunks[-1].deletes is not deletes:
             chunks.append(Chunk(plan, deletes))
@@ -165,6 +162,17 @@ class Batch:
         self.count += 1
         if record.consumed is not None:
             self.size_bytes += len(record.consumed.value or b"") + len(record.consumed.key or b"")
+
+    def _route(self, topic: str, table: TableId, *, deletes: bool) -> None:
+        """Begin a part if the records of a topic go to several tables, and there is a deletion on either side."""
+        routes = self._routes.setdefault(topic, {table})
+        if (deletes or topic in self._deleting) and (len(routes) > 1 or table not in routes):
+            self._parts.append({})
+            self._deleting.clear()
+            self._routes = {topic: set()}
+        self._routes[topic].add(table)
+        if deletes:
+            self._deleting.add(topic)
 
     @classmethod
     def of_columns(cls, partition: TopicPartition, chunks: Sequence[ColumnChunk]) -> Batch:
