@@ -96,6 +96,7 @@ NOT_OURS = {
     "public.orders",
     "shop.public.orders",
     # A setting of a search server's index, and a value.
+    "index.append_only.enabled",
     "index.gc_deletes",
     "index.translog.durability",
     "topic.partition.offset",

@@ -39,9 +39,12 @@ _OF_THE_INDEX = re.compile(
     r"|no write index is defined for alias"
     r"|only write ops with an op_type of create are allowed in data streams"
     r"|number of documents in the (?:index|shard) (?:can't|cannot) exceed"
-    r"|(?:validation failed: 1: )?this action would add \[\d+\].* shards",
+    r"|(?:validation failed: 1: )?this action would add \[\d+\].* shards"
+    r"|validation failed: 1: operation \[[a-z]+\] is not allowed ",  # of an append-only index
     re.IGNORECASE,
 )
+# The processor `fail` of an ingest pipeline refuses a document, with the status 500, which is that of faults.
+_REFUSED_BY_PIPELINE = "fail_processor_exception"
 _FULL_DISK = ("read-only / allow delete", "flood-stage")
 # VersionType.EXTERNAL.explainConflictForWrites, and what `create` says. Any other conflict is one with a write of the
 # same moment, such as of a deletion without a version: it is sent again.
@@ -242,6 +245,8 @@ def _judge_item(
         return
     if kind == BLOCKED:
         judge_block(verdict, position, words, target)
+    elif kind == _REFUSED_BY_PIPELINE:
+        verdict.rejected.append((position, rejection(target, where(position), words)))
     elif status in _LATER or status == HTTPStatus.CONFLICT:
         verdict.again.append(position)
         verdict.reason, verdict.suggestion = reason, suggestion_for(kind)

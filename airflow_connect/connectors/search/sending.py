@@ -22,6 +22,7 @@ from airflow_connect.connectors.search.answers import (
 )
 from airflow_connect.connectors.search.conflicts import Conflict, Elsewhere
 from airflow_connect.connectors.search.keys import BY_SERVER
+from airflow_connect.counting import counted, plural
 from airflow_connect.errors import ConnectError, DataError, UnavailableError
 
 if TYPE_CHECKING:
@@ -324,8 +325,9 @@ class BulkSender:
 
     def _exhausted(self, bulk: Bulk, verdict: Verdict) -> ConnectError:
         return UnavailableError(
-            f"{len(verdict.again)} documents could not be written to {bulk.target.name} in"
-            f" {self._config.retries + 1} tries: {verdict.reason}.",
+            f"{plural(len(verdict.again), 'document')} could not be written to {bulk.target.name} in"
+            f" {counted(self._config.retries + 1, 'try', 'tries')}, the first of them from the record at"
+            f" {bulk.documents.place(verdict.again[0])}: {verdict.reason}.",
             code="search.retries",
             suggestion=verdict.suggestion,
         )

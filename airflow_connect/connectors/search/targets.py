@@ -118,7 +118,9 @@ class Targets:
             self._ensure_mapping(name, schema, is_first=not seen)
         if not seen:
             compacts = self._config.compacts_maps if follows else None
-            self._name_dates(name, list(dict.fromkeys(dates_in(schema, compacts_maps=compacts))))
+            paths = list(dict.fromkeys(dates_in(schema, compacts_maps=compacts)))
+            self._name_dates(name, paths)
+            self._name_days_as_timestamps(name, schema, paths)
         seen.append(schema)
 
     @property
@@ -327,6 +329,17 @@ class Targets:
         )
         if found and sentence not in self.notes:
             self.notes.append(sentence)
+
+    def _name_days_as_timestamps(self, name: str, schema: Schema | None, paths: Sequence[str]) -> None:
+        """Name a date from which `@timestamp` is taken; documents have all fields of a schema."""
+        known = {field.name for field in schema.fields} if schema is not None else set()
+        first = next((field for field in self._config.timestamp_fields if field in known), None)
+        if first in paths:
+            self._say(
+                f"{Keys.timestamp_fields} names a date of Kafka Connect ({first}), of which documents have the days"
+                f" since 1970. The server takes the @timestamp of {name} for milliseconds, so 2020-01-01 is found in"
+                " 1970. Use the transformation TimestampConverter, or another field."
+            )
 
     def _name_unmapped(self, name: str, schema: Schema | None, mappings: Sequence[Mapping[str, Any]]) -> None:
         """Name the fields of a schema to which the server will give another type than a new mapping would have."""

@@ -73,3 +73,19 @@ def test_days_in_maps_are_named(opensearch, unique_name, compacts, ignores, mapp
     assert len(documents(opensearch, unique_name)) == 1
     notes = [note for note in runner.notes.sentences if "takes them for milliseconds" in note]
     assert [note.partition(" Fields: ")[2] for note in notes] == [f"{named}."]
+
+
+def test_days_that_become_timestamps_of_a_data_stream_are_named(opensearch, unique_name):
+    stream = f"logs-days-{unique_name}"
+    template = {"index_patterns": [stream], "data_stream": {}, "template": {"settings": {"number_of_replicas": 0}}}
+    assert opensearch.request("PUT", f"/_index_template/{unique_name}", template)[0] == 200
+    config = {"data_stream_type": "logs", "data_stream_dataset": "days", "key_ignore": "true"}
+    for offset, (fields, named) in enumerate({"none,day": "(day)", "at": "", "at,day": ""}.items()):
+        task = SearchTask(opensearch.url, unique_name, **config, data_stream_timestamp_field=fields)
+        runner = task.open()
+        runner.put(record(offset, VALUE, schema=SCHEMA, topic=unique_name))
+        runner.complete()
+        runner.close()
+        notes = [note for note in runner.notes.sentences if note.startswith("data.stream.timestamp.field names a date")]
+        assert [named in note for note in notes] == ([True] if named else [])
+    assert documents(opensearch, stream)[f"{unique_name}+0+0"]["@timestamp"] == "18262"

@@ -108,11 +108,19 @@ def test_document_that_a_pipeline_has_dropped_is_left_out_with_a_note():
     for operation in ("index", "create"):
         verdict = judged(WRITTEN, dropped, operation=operation)
         assert (verdict.again, verdict.rejected, verdict.conflicts) == ([], [], [(1, DROPPED)])
-    assert judged(dropped, operation="update").conflicts == []
+    assert judged(dropped, operation="update").conflicts == []  # OpenSearch says "index" of a dropped update, too.
     counts = Conflicts({})
     assert counts.add(Conflict("orders", Place("orders", 0, 7, "orders"), DROPPED), Versions.OFFSETS)
     (note,) = counts.take_notes()
     assert note.startswith("1 record was NOT written to orders") and "The first was orders-0@7" in note
+
+
+def test_document_that_a_pipeline_refuses_is_rejected_and_not_sent_until_the_run_fails():
+    """The answer of OpenSearch 3.8 for the processor `fail`, with the status of a fault of the server."""
+    verdict = judged(WRITTEN, failed(500, "fail_processor_exception", "no such customer"))
+    assert (verdict.again, verdict.is_uncertain) == ([], False)
+    ((position, error),) = verdict.rejected
+    assert position == 1 and error.code == "search.rejected" and "no such customer" in error.message
 
 
 def test_document_in_the_failure_store_of_a_data_stream_is_left_out_with_a_note():
@@ -149,6 +157,10 @@ def test_deletion_without_a_version_that_meets_another_writer_is_sent_again():
         (400, "illegal_argument_exception", "Number of documents in the index can't exceed [2147483519]",
          "search.index"),
         (400, "validation_exception", "Validation Failed: 1: this action would add [2] shards, but it has [9]/[9]",
+         "search.index"),
+        (400, "validation_exception", "Validation Failed: 1: Operation [INDEX] is not allowed with a custom id",
+         "search.index"),
+        (400, "validation_exception", "Validation Failed: 1: Operation [DELETE] is not allowed as setting",
          "search.index"),
     ],
 )  # fmt: skip
