@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from airflow_connect.api.schema import DATE, TIME
 from airflow_connect.connectors.search import keys
 from airflow_connect.connectors.search.answers import TOO_MANY_FIELDS
 from airflow_connect.connectors.search.indices import (
@@ -46,6 +47,10 @@ _UNSEEN_EARLIER = (
     " there twice then."
 )
 _SHOWN = 10
+_NOT_SINCE_1970 = {
+    DATE: ("date", "days since 1970", "2020-01-01"),
+    TIME: ("time of day", "milliseconds since midnight", "each time"),
+}
 # Whether something exists. HEAD would do, but its answer cannot say why it is refused.
 _ALIASES = "?filter_path=error,status,*.aliases"
 _REQUIRE_ALIAS = "&require_alias=true"
@@ -118,9 +123,8 @@ class Targets:
             self._ensure_mapping(name, schema, is_first=not seen)
         if not seen:
             compacts = self._config.compacts_maps if follows else None
-            paths = list(dict.fromkeys(dates_in(schema, compacts_maps=compacts)))
-            self._name_dates(name, paths)
-            self._name_days_as_timestamps(name, schema, paths)
+            self._name_dates(name, list(dict.fromkeys(dates_in(schema, compacts_maps=compacts))))
+            self._name_times_of_1970(name, schema)
         seen.append(schema)
 
     @property
@@ -330,15 +334,16 @@ class Targets:
         if found and sentence not in self.notes:
             self.notes.append(sentence)
 
-    def _name_days_as_timestamps(self, name: str, schema: Schema | None, paths: Sequence[str]) -> None:
-        """Name a date from which `@timestamp` is taken; documents have all fields of a schema."""
-        known = {field.name for field in schema.fields} if schema is not None else set()
-        first = next((field for field in self._config.timestamp_fields if field in known), None)
-        if first in paths:
+    def _name_times_of_1970(self, name: str, schema: Schema | None) -> None:
+        """Name a date or time of day from which `@timestamp` is taken; documents have all fields of a schema."""
+        known = {field.name: field.schema.name for field in schema.fields} if schema is not None else {}
+        first = next((field for field in self._config.timestamp_fields if field in known), "")
+        if found := _NOT_SINCE_1970.get(known.get(first) or ""):
+            what, unit, example = found
             self._say(
-                f"{Keys.timestamp_fields} names a date of Kafka Connect ({first}), of which documents have the days"
-                f" since 1970. The server takes the @timestamp of {name} for milliseconds, so 2020-01-01 is found in"
-                " 1970. Use the transformation TimestampConverter, or another field."
+                f"{Keys.timestamp_fields} names a {what} of Kafka Connect ({first}), of which documents have the"
+                f" {unit}. The server takes the @timestamp of {name} for milliseconds since 1970, so {example} is found"
+                " in 1970. Use the transformation TimestampConverter, or another field."
             )
 
     def _name_unmapped(self, name: str, schema: Schema | None, mappings: Sequence[Mapping[str, Any]]) -> None:

@@ -75,17 +75,20 @@ def test_days_in_maps_are_named(opensearch, unique_name, compacts, ignores, mapp
     assert [note.partition(" Fields: ")[2] for note in notes] == [f"{named}."]
 
 
-def test_days_that_become_timestamps_of_a_data_stream_are_named(opensearch, unique_name):
+def test_days_and_times_that_become_timestamps_of_a_data_stream_are_named(opensearch, unique_name):
     stream = f"logs-days-{unique_name}"
     template = {"index_patterns": [stream], "data_stream": {}, "template": {"settings": {"number_of_replicas": 0}}}
     assert opensearch.request("PUT", f"/_index_template/{unique_name}", template)[0] == 200
     config = {"data_stream_type": "logs", "data_stream_dataset": "days", "key_ignore": "true"}
-    for offset, (fields, named) in enumerate({"none,day": "(day)", "at": "", "at,day": ""}.items()):
+    schema = s.struct(*((field.name, field.schema) for field in SCHEMA.fields), ("clock", s.time()))
+    expected = {"none,day": "names a date of", "at": "", "at,day": "", "clock": "names a time of day of"}
+    for offset, (fields, named) in enumerate(expected.items()):
         task = SearchTask(opensearch.url, unique_name, **config, data_stream_timestamp_field=fields)
         runner = task.open()
-        runner.put(record(offset, VALUE, schema=SCHEMA, topic=unique_name))
+        runner.put(record(offset, {**VALUE, "clock": 36_000_000}, schema=schema, topic=unique_name))
         runner.complete()
         runner.close()
-        notes = [note for note in runner.notes.sentences if note.startswith("data.stream.timestamp.field names a date")]
-        assert [named in note for note in notes] == ([True] if named else [])
-    assert documents(opensearch, stream)[f"{unique_name}+0+0"]["@timestamp"] == "18262"
+        notes = [note for note in runner.notes.sentences if note.startswith("data.stream.timestamp.field names")]
+        assert [named in note and f"({fields.removeprefix('none,')})" in note for note in notes] == [True] * bool(named)
+    found = documents(opensearch, stream)
+    assert [found[f"{unique_name}+0+{offset}"]["@timestamp"] for offset in (0, 3)] == ["18262", "36000000"]
