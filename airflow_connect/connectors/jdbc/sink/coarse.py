@@ -68,6 +68,7 @@ _CENTS = 2
 """Digits of PostgreSQL's `money` in most locales."""
 _PG_INTERVAL = re.compile(r"interval(?: (?:[a-z]+ to )?([a-z]+))?(?:\(\d\))?")
 _PG_TEXTS = re.compile(r"(text|character varying|character|name)\b")
+_PG_NUMBERS = re.compile(r"(smallint|integer|bigint|numeric|real|double precision|oid)\b")
 
 
 _PG_DECLARED = """
@@ -320,6 +321,13 @@ def _changes_of_postgresql(declared: str, schema: Schema) -> list[str]:
                 " server says: 12,00 may become 1200.00. The database also rounds it. Write a number."
             )
         ]
+    if is_text and _PG_NUMBERS.match(declared):
+        return [
+            (
+                f"has the type {declared}, and the field is a text, of which the database keeps the number: `00743`"
+                " becomes 743, without an error. Change the type of the column if these are no numbers, such as codes."
+            )
+        ]
     if _PG_TEXTS.match(declared) and schema.type is Type.BYTES and schema.name != DECIMAL:
         return ["is a text, and the field is bytes, which the database writes as digits, such as \\x61."]
     return []
@@ -352,7 +360,7 @@ def kept_by(declared: str, schema: Schema, dialect: str) -> str:
     if word == "bit" or (word == "money" and schema.name == DECIMAL):
         return "" if is_text else _kept_of_places(0 if word == "bit" else _CENTS, schema)
     if word in _WHOLE and is_text and dialect != "mysql":
-        return ""  # It refuses a fraction in a text.
+        return ""  # It refuses a fraction in a text, and a sentence of its own says what it drops.
     if word in _WHOLE:
         places = 0
     elif word in _EXACT and first is not None:

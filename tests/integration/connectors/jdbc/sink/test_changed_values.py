@@ -194,15 +194,18 @@ def test_short_texts_of_postgresql_are_named(postgresql_database):
         'CREATE TABLE orders (a name, b "char", c numeric(5, 1), d int, e text, f numeric, g bytea)'
     )
     schema = s.struct(*((name, s.STRING) for name in "abcdeg"), ("f", s.FLOAT64))
-    row = {"a": "x" * 70, "b": "xy", "c": "1.26", "d": "1", "e": "x", "f": 0.12345678901234568, "g": r"\x41"}
+    row = {"a": "x" * 70, "b": "xy", "c": "1.26", "d": "00743", "e": "x", "f": 0.12345678901234568, "g": r"\x41"}
     notes = ColumnRun(postgresql_database, schema).copy([row]).notes
     assert [note.partition(",")[0] for note in notes] == [
         "The column a of orders keeps 63 bytes of a text",
         "The column b of orders keeps 1 byte of a text",
         "The column c of orders keeps 1 digit after the point",
+        "The column c of orders has the type numeric(5",
+        "The column d of orders has the type integer",
         "The column g of orders has the type bytea",
         "The column f of orders keeps about 15 digits of a number",
     ]
+    assert "`00743` becomes 743" in notes[4] and postgresql_database.rows("SELECT d FROM orders") == [(743,)]
 
 
 @pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
