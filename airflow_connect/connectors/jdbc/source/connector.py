@@ -35,7 +35,12 @@ from airflow_connect.connectors.jdbc.source.offsets.positions import (
     tables_with_offsets,
 )
 from airflow_connect.connectors.jdbc.source.offsets.ranges import AFTER, BY, Load, Reconciled, check_range_offset
-from airflow_connect.connectors.jdbc.source.offsets.start import check_mode, note_initial, start_position
+from airflow_connect.connectors.jdbc.source.offsets.start import (
+    check_mode,
+    note_initial,
+    note_later_tables,
+    start_position,
+)
 from airflow_connect.connectors.jdbc.source.offsets.unfinished import note_unfinished
 from airflow_connect.connectors.jdbc.source.read.bounds import bounds, state_of
 from airflow_connect.connectors.jdbc.source.read.changed import RANGES, ranges_of, ranges_partition
@@ -129,6 +134,9 @@ class JdbcSourceConnector(SourceConnector):
                 items = self._with_topics(items)
             waiting = self._waiting(reading, items, division, found)
             self._name_unseen(reading, waiting)
+            if tables_with_offsets(self.context.offset_reader.committed()):
+                later = [str(i.table) for i in waiting if i.table and not self._has_begun(i, found=found)]
+                note_later_tables(later, self.context.note)
             new = [item for item in waiting if division.load_of(item) or self._is_new(item, found)]
             self._keep(waiting)
             with database.failures("divide large tables"):
@@ -328,7 +336,8 @@ class JdbcSourceConnector(SourceConnector):
 
         A run that dies in another table, or that a limit ends there, would leave it to the next run, which is later.
         """
-        return self._typed.initial_ms != -1 or item.part is not None or self._offset(item, found) is not None
+        begins_now = self._typed.uses_timestamps and self._typed.initial_ms == -1
+        return not begins_now or item.part is not None or self._offset(item, found) is not None
 
     def _offset(self, item: Item, found: Reconciled) -> SourceOffset | None:
         reader = self.context.offset_reader

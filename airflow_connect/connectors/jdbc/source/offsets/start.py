@@ -11,6 +11,8 @@ from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc.source.values.columns import Column, Kind
 from airflow_connect.connectors.jdbc.source.values.local_times import SECOND_US, LocalTimes
+from airflow_connect.counting import names as listed
+from airflow_connect.counting import plural
 from airflow_connect.errors import OffsetError
 
 
@@ -32,6 +34,17 @@ def note_initial(config: JdbcSourceConfig, clock_us: int, note: Callable[[str], 
             f"timestamp.initial is {time}, which the database's clock has not reached yet. Rows of tables without an"
             " offset that are written until then are NOT copied, neither now nor later. If it is not what you want,"
             " correct it: it is in milliseconds since 1970."
+        )
+
+
+def note_later_tables(tables: Sequence[str], note: Callable[[str], None]) -> None:
+    """Name tables that come after the first run of a connector with `timestamp.initial=-1`; `tables`: their names."""
+    if tables:
+        note(
+            f"{plural(len(tables), 'table', 'have')} no offset, while others of the connector have one:"
+            f" {listed(tables)}. With timestamp.initial=-1, rows that were written before this run are NOT copied, such"
+            " as those since a table was created. To copy them, delete the offset of the table after this run, and set"
+            " timestamp.initial to an earlier time for the next one."
         )
 
 

@@ -156,7 +156,8 @@ def test_initial_timestamp(database: Database, initial: int | None, expected: li
 def test_initial_timestamp_now_is_kept_for_later_runs(database: Database) -> None:
     insert(database, (1, "a", at(0)))
     runs = copies(database, "timestamp", timestamp_initial="-1", **STAMP)
-    assert runs.run().records == []
+    first = runs.run()
+    assert (first.records, first.notes) == ([], [])
     kept = runs.offset(ORDERS)
     assert kept is not None and kept["timestamp"] > 1_700_000_000_000
     # A row from just after that moment: the next run must not begin at its own time.
@@ -173,8 +174,12 @@ def test_initial_timestamp_now_is_kept_although_the_run_dies_in_another_table(da
     runs.commit(ORDERS, offset_at(0))
     insert(database, (1, "a", at(1)), (2, "b", at(2)))
     database.execute("CREATE TABLE others (id INTEGER PRIMARY KEY, changed TIMESTAMP NOT NULL)")
-    assert runs.run(batches=1).topics == ["db-orders"]
+    run = runs.run(batches=1)
+    assert run.topics == ["db-orders"]
     assert runs.offset({"protocol": "1", "table": "others"}) is not None
+    (note,) = run.notes
+    assert note.startswith("1 table has no offset, while others of the connector have one: others. ")
+    assert runs.run().notes == []
 
 
 def test_several_timestamp_columns_are_one_by_coalesce(database: Database) -> None:
