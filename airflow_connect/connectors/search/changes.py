@@ -19,8 +19,9 @@ _OF_VERSIONS = (
 )
 _REPAIR_RECREATED = "delete it or use another one, and copy the topic again from its beginning."
 _REPAIR_GROWN = (
-    "set external.version.header, or send the records to a new topic, and write that one to another index: a copy of"
-    " this topic from its beginning has the records of a key from both partitions, too."
+    "set external.version.header and copy the topic into another index, because the versions in this one are offsets."
+    " Or send the records to a new topic, and write that one to another index: a copy of this topic from its beginning"
+    " has the records of a key from both partitions, too."
 )
 _OF_UPSERTS = (
     "The ids of its documents are the keys of records, and a key may now be in another partition. Upserts have no"

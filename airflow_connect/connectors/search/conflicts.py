@@ -72,8 +72,8 @@ class Conflict(NamedTuple):
 
 _REPAIR = (
     "If the topic was created again, delete {target}, or use another index, and copy the topic again. If it got more"
-    " partitions, that does not help, because keys have records in two of them: set external.version.header, or send"
-    " the records to a new topic, and write that one to another index."
+    " partitions, that does not help, because keys have records in two of them: set external.version.header, and copy"
+    " the topic into another index, or send the records to a new topic, and write that one to another index."
 )
 
 
@@ -118,9 +118,10 @@ class _Meaning(Enum):
     OLDER = (
         "{records} not written, because a record of the same key with a higher version was in {target} first, as"
         " happens after an interrupted run, when several requests are sent at the same time, and if"
-        " external.version.header goes back. The first was {place}; its document has version {version}. If records of a"
-        " key are in several partitions, or another topic fills {target}, too, or another program changes or deletes"
-        " its documents, which counts their versions up, these records may be missing."
+        " external.version.header goes back. The first was {place}; its document has version {version}. These records"
+        " may be missing if records of a key are in several partitions, if another topic fills {target}, too, if"
+        " another program changes or deletes its documents, which counts their versions up, or if"
+        " external.version.header or write.method was changed since they were written, which takes another index."
     )
     REFUSED = (
         "{records} NOT written to {target}, and counted as filtered: the documents with these keys have versions beyond"

@@ -159,7 +159,9 @@ class SearchKeys(TypedConfig):
         False,
         "Whether document ids are topic+partition+offset (see key.ignore.id.strategy), and not the record's key.",
     )
-    ignores_key_of = _CONVERSION.low.words("topic.key.ignore", "", "Topics for which key.ignore is true.").to(frozenset)
+    ignores_key_of = _CONVERSION.low.words(
+        "topic.key.ignore", "", "Topics for which key.ignore is true, by their names after transformations."
+    ).to(frozenset)
     id_strategy = _CONVERSION.low.text(
         "key.ignore.id.strategy",
         BY_OFFSET,
@@ -173,9 +175,9 @@ class SearchKeys(TypedConfig):
         "Whether the server derives the types of fields from documents. false: the mapping of an index is created"
         " from the schema of the first record.",
     )
-    ignores_schema_of = _CONVERSION.low.words("topic.schema.ignore", "", "Topics for which schema.ignore is true.").to(
-        frozenset
-    )
+    ignores_schema_of = _CONVERSION.low.words(
+        "topic.schema.ignore", "", "Topics for which schema.ignore is true, by their names after transformations."
+    ).to(frozenset)
     compacts_maps = _CONVERSION.low.boolean(
         "compact.map.entries",
         True,

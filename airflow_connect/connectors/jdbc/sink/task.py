@@ -267,8 +267,8 @@ class JdbcSinkTask(SinkTask):
         if dialect.name == "sqlite":
             return str(table).lower()
         folded = self._database.quoting.folded_table(table)
-        own = folded.catalog if dialect.name in ("mysql", "mariadb") else folded.schema
-        return folded.table if own == dialect.default_schema_name else str(folded)
+        own = folded.catalog if dialect.name in ("mysql", "mariadb") else folded.schema  # The rest has no effect.
+        return folded.table if own in ("", dialect.default_schema_name) else f"{own}.{folded.table}"
 
     def abort(self) -> None:
         """Drop what waits; what was committed is found by the next run."""

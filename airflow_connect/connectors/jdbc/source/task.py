@@ -69,7 +69,7 @@ class JdbcSourceTask(SourceTask):
     def start(self, config: Mapping[str, str]) -> None:
         """Take the tables; connects at the first poll."""
         self._config = JdbcSourceConfig.from_config(config)
-        self._form = form_of(config)
+        self._form = form_of(config, self._config.connection.address.zero_dates)
         self._end_us = self._bound_us = int(config[END])
         self._snapshot = Snapshot.from_json(config.get(SNAPSHOT, ""))
         self._waiting = deque(items_of(config))

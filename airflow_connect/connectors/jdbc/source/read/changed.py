@@ -41,7 +41,10 @@ RANGE_ROWS = 10_000
 MOST_RANGES = 15_000
 """Ranges of a table that are kept: their offset is below the 1 MB of a record. Rows after them are always sent."""
 _MOST_DIGITS = 18
-_FORMING = ("topic.prefix", "db.timezone", "values.out.of.range", "transforms", "key.converter", "value.converter")
+_FORMING = frozenset({
+    "topic.prefix", "db.timezone", "values.out.of.range", "timestamp.granularity", "transforms", "key.converter",
+    "value.converter",
+})  # fmt: skip
 _FORMING_GROUPS = ("transforms.", "predicates.", "key.converter.", "value.converter.")
 """What decides where a row is sent, and as what, besides the columns of the table: those are part of the hashes."""
 _LIMIT = 1 << 63
@@ -92,10 +95,15 @@ def ranges_offset(ranges: Sequence[KeyRange], form: str) -> SourceOffset:
     return {HASHES: base64.b64encode(packed).decode("ascii"), FORM: form}
 
 
-def form_of(config: Mapping[str, str]) -> str:
-    """A short hash of what decides where rows are sent, and as what: after a change, none of them was sent so."""
+def form_of(config: Mapping[str, str], zero_dates: str) -> str:
+    """A short hash of what decides where rows are sent, and as what: after a change, none of them was sent so.
+
+    Args:
+        config: of the task.
+        zero_dates: what its URL says of them; see `DatabaseAddress`.
+    """
     found = sorted((key, value) for key, value in config.items() if key in _FORMING or _is_of_group(key))
-    return hashed(repr(found))
+    return hashed(repr([*found, ("zeroDateTimeBehavior", zero_dates)]))
 
 
 def _is_of_group(key: str) -> bool:

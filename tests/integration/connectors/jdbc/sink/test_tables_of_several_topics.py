@@ -72,6 +72,18 @@ def test_table_has_one_name_however_it_is_written(request, kind, formats, quotes
     assert database.rows("SELECT note FROM orders") == [(formats[-1][:9],)]
 
 
+def test_first_part_of_a_topic_of_debezium_tells_no_tables_apart_in_postgresql(postgresql_database):
+    """`server.schema.table`: the name of the server is that of a database, of which there is one."""
+    postgresql_database.execute("CREATE SCHEMA sales", "CREATE TABLE sales.orders (n INT PRIMARY KEY, note VARCHAR(9))")
+    schema = s.struct(("n", s.INT32), ("note", s.OPTIONAL_STRING))
+    filled = []
+    for server in ("one", "two"):
+        run = SinkRun(postgresql_database, server, table_name_format=f"{server}.sales.orders", **UPSERT)
+        filled += give(run.open(), records({"n": 1, "note": server}, schema=schema)).details["filled"]
+    assert filled == ["sales.orders", "sales.orders"]
+    assert postgresql_database.rows("SELECT note FROM sales.orders") == [("two",)]
+
+
 @pytest.mark.parametrize("count", [2, 600], ids=["rows", "columns"])
 def test_rows_whose_records_may_be_in_any_partition_are_named(kafka, postgresql_database, make_topic, produce, count):
     """A producer without keys takes the partitions in turn, and a run reads one after the other."""

@@ -266,6 +266,7 @@ def test_runs_that_send_all_rows_in_between_leave_no_hashes(database: Database) 
         {"transforms": "mask", "transforms.mask.type": "org.apache.kafka.connect.transforms.MaskField$Value"},
         {"value.converter": "org.apache.kafka.connect.json.JsonConverter"},
         {"value.converter.decimal.format": "NUMERIC"},
+        {"timestamp.granularity": "micros_long"},
     ],
     ids=str,
 )
