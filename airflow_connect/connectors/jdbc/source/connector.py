@@ -134,8 +134,8 @@ class JdbcSourceConnector(SourceConnector):
                 items = self._with_topics(items)
             waiting = self._waiting(reading, items, division, found)
             self._name_unseen(reading, waiting)
-            if tables_with_offsets(self.context.offset_reader.committed()):
-                later = [str(i.table) for i in waiting if i.table and not self._has_begun(i, found=found)]
+            later = [str(item.table) for item in waiting if item.table and not self._has_begun(item, found=found)]
+            if later and tables_with_offsets(self.context.offset_reader.committed()):
                 note_later_tables(later, self.context.note)
             new = [item for item in waiting if division.load_of(item) or self._is_new(item, found)]
             self._keep(waiting)

@@ -283,3 +283,8 @@ def test_rows_are_sent_again_if_they_become_something_else(database: Database, c
     runs.config |= {"batch.max.rows": "7", "value.converter.basic.auth.user.info": "reader:new"}
     again = runs.run()
     assert again.records == [] and not any(note.startswith("All rows") for note in again.notes)
+
+
+def test_what_becomes_of_zero_dates_is_part_of_the_form() -> None:
+    form = changed.form_of
+    assert form({}, "null") != form({}, "round") and form({}, "null") == form({"tasks.max": "2"}, "null")
