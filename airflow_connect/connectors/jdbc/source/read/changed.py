@@ -103,7 +103,9 @@ def form_of(config: Mapping[str, str], zero_dates: str) -> str:
         zero_dates: what its URL says of them; see `DatabaseAddress`.
     """
     found = sorted((key, value) for key, value in config.items() if key in _FORMING or _is_of_group(key))
-    return hashed(repr([*found, ("zeroDateTimeBehavior", zero_dates)]))
+    if zero_dates != "exception":  # By default, the hash is that of releases that did not ask.
+        found.append(("zeroDateTimeBehavior", zero_dates))
+    return hashed(repr(found))
 
 
 def _is_of_group(key: str) -> bool:
