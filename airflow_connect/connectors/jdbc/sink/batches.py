@@ -31,12 +31,16 @@ class RowPlan:
         table: where they go.
         fields: their columns, those of the primary key first.
         key_count: how many of them are in the primary key.
+        hidden: those of them that hide a field of the value; see `hidden_fields.py`.
     """
 
-    def __init__(self, table: TableId, fields: tuple[SinkField, ...], binding: Binding) -> None:
+    def __init__(
+        self, table: TableId, fields: tuple[SinkField, ...], binding: Binding, hidden: tuple[SinkField, ...] = ()
+    ) -> None:
         """Raises SchemaError if there is no column type for a field."""
         self.table = table
         self.fields = fields
+        self.hidden = hidden
         self.key_count = sum(f.is_key for f in fields)
         self._binding = binding
         self._take: list[tuple[Callable[[SinkRecord], Any], Bind | None]] = [(f.get, binding.of(f)) for f in fields]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -57,6 +58,8 @@ class Work:
     """Places of bytes that columns of texts hold, and of texts that columns of dates and times of PostgreSQL hold."""
     moneys: frozenset[int]
     """Places of whole numbers, or of lists of them, in columns of the type `money` of PostgreSQL."""
+    singles: frozenset[int]
+    """Places of FLOAT32, or of lists of them, in columns that hold decimal digits."""
     columns_of_fields: tuple[str, ...]
     """Names of the columns of the values."""
     types: Mapping[str, str]
@@ -111,22 +114,30 @@ class Work:
         moneys = frozenset(
             place
             for place, n in enumerate(there)
-            if columns.declared.get(of_fields[place]) in _MONEY and _is_whole(fields[n].schema)
+            if columns.declared.get(of_fields[place]) in _MONEY and _is_of(_WHOLE, fields[n].schema)
+        )
+        singles = frozenset(
+            place
+            for place, n in enumerate(there)
+            if _is_of(_SINGLE, fields[n].schema) and _DECIMAL_DIGITS.match(columns.declared.get(of_fields[place], ""))
         )
         return cls(
             table, names, chosen_names, chunk.deletes, columns.may_copy, binding, chosen, moments, compared, decimals,
-            texts, moneys, of_fields, types, columns.declared,
+            texts, moneys, singles, of_fields, types, columns.declared,
         )  # fmt: skip
 
     def projected(self, rows: list[Row]) -> list[Row]:
-        """Rows without the values that have no column, and with points in time and `money` as their columns hold them.
+        """Rows without the values that have no column, and with others as their columns hold them.
 
-        The driver sends a whole number as the smallest type that holds it, and `money` takes all but the smallest.
+        The driver sends a whole number as the smallest type that holds it, and `money` takes all but the smallest. It
+        sends a FLOAT32 with 64 bits, whose digits in a `numeric` or a text are not those of 32: 0.100000001490116.
         """
         if self.chosen is not None:
             rows = [tuple([row[n] for n in self.chosen]) for row in rows]
         if self.moneys:
             rows = [tuple([_exact(v) if n in self.moneys else v for n, v in enumerate(row)]) for row in rows]
+        if self.singles:
+            rows = [tuple([_shortest(v) if n in self.singles else v for n, v in enumerate(row)]) for row in rows]
         if not self.moments:
             return rows
         change, moments = self.binding.for_column, self.moments
@@ -201,6 +212,8 @@ class Work:
         for place, charset in self.texts.items():
             if not all(map(charset.has, found[place].drop_null().to_pylist())):
                 raise RowsNeededError
+        for place in self.singles:
+            found[place] = found[place].cast("string").cast("double")
         for place, is_instant in self.moments.items():
             column = moments_for_column(found[place], self.binding, is_instant=is_instant)
             if column is None:
@@ -211,11 +224,25 @@ class Work:
 
 _MONEY = ("money", "money[]")
 _WHOLE = frozenset({Type.INT8, Type.INT16, Type.INT32, Type.INT64})
+_SINGLE = frozenset({Type.FLOAT32})
+_DECIMAL_DIGITS = re.compile(r"(numeric|decimal|text|(tiny|medium|long)text|character|char|varchar)\b")
+"""Types of columns that hold the digits of a number as they are written, not a binary fraction."""
 
 
-def _is_whole(schema: Schema) -> bool:
+def _is_of(types: frozenset[Type], schema: Schema) -> bool:
     element = schema.value_schema if schema.type is Type.ARRAY else schema
-    return element is not None and element.type in _WHOLE
+    return element is not None and element.type in types
+
+
+def _shortest(value: Any) -> Any:
+    """A number of 32 bits as that of 64 bits with the fewest digits that are those of no other of 32 bits."""
+    if isinstance(value, list):
+        return [_shortest(element) for element in value]
+    if value is None:
+        return None
+    import numpy as np
+
+    return float(str(np.float32(value)))
 
 
 def _exact(value: Any) -> Any:

@@ -278,7 +278,7 @@ class Tables:
             if field.is_key and schema.type is Type.STRING and self._finds_rows:
                 found = [*found, *equal_or_padded(known.collations.get(column, ""), known.declared.get(column, ""))]
             if found:
-                self._coarse[table, column] = found
+                self._coarse[table, column] = list(dict.fromkeys([*self._coarse.get((table, column), ()), *found]))
 
     @property
     def _finds_rows(self) -> bool:

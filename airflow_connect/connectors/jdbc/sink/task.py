@@ -17,6 +17,7 @@ from airflow_connect.connectors.jdbc.sink.batches import Batch, RowPlan, place_o
 from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
 from airflow_connect.connectors.jdbc.sink.executing import ChunkExecutor
 from airflow_connect.connectors.jdbc.sink.fields import fields_of, inferred_schema, unused_key_fields
+from airflow_connect.connectors.jdbc.sink.hidden_fields import HiddenFields, hidden_by
 from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
 from airflow_connect.connectors.jdbc.sink.left import (
     COLUMNS,
@@ -72,6 +73,7 @@ class JdbcSinkTask(SinkTask):
         self._writes_columns = False
         self._filled: defaultdict[TableId, set[str]] = defaultdict(set)
         self._keys = KeysInKafka()
+        self._hidden = HiddenFields()
 
     @property
     def needs_keys(self) -> bool:  # type: ignore[override]
@@ -226,6 +228,8 @@ class JdbcSinkTask(SinkTask):
             return False
         self._write()  # Rows of earlier records come first.
         if self._writer.write_columns(Batch.of_columns(partition, chunks)):
+            for chunk, batch in zip(chunks, batches, strict=True):
+                self._hidden.see_columns(chunk, chunk.plan.hidden, batch)
             if self._config.finds_rows_by_key:
                 for chunk in chunks:
                     self._filled[chunk.plan.table].add(partition.topic)
@@ -277,7 +281,7 @@ class JdbcSinkTask(SinkTask):
     def close(self, partitions: Collection[TopicPartition]) -> None:
         """Say what the database did not write without an error."""
         assert self._writer is not None
-        for sentence in self._writer.take_notes():
+        for sentence in (*self._writer.take_notes(), *self._hidden.take_notes()):
             self.context.note(sentence)
 
     def stop(self) -> None:
@@ -397,6 +401,8 @@ class JdbcSinkTask(SinkTask):
         assert self._config is not None
         plan, row, record, deletes = made
         self._batch.add(plan, row, record, deletes=deletes)
+        if plan.hidden and not deletes:
+            self._hidden.see(plan.table, plan.hidden, record)
         if self._config.finds_rows_by_key:
             self._filled[plan.table].add(record.original_topic)
             place, key = place_of(record), row[: plan.key_count]
@@ -440,7 +446,7 @@ class JdbcSinkTask(SinkTask):
         assert self._config is not None and self._binding is not None
         table = self._table(topic)
         fields = fields_of(str(table), self._config.mapping, key_schema, value_schema)
-        plan = RowPlan(table, fields, self._binding)
+        plan = RowPlan(table, fields, self._binding, hidden_by(self._config.mapping, fields, value_schema))
         self._plans[(topic, key_schema, value_schema)] = plan
         self._note_unused(table, unused_key_fields(self._config.mapping, key_schema))
         return plan

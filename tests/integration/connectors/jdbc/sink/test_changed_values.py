@@ -384,3 +384,45 @@ def test_words_in_a_list_of_dates_and_among_columns_are_refused(postgresql_datab
     run = ColumnRun(postgresql_database, schema, insert_mode="insert", errors_tolerance="all")
     copied = run.copy([{"n": n, "at": [None, "today" if n == 7 else "2026-01-02"]} for n in range(600)])
     assert (copied.report.written, copied.letters) == (599, [7])
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb", "sqlite"])
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+def test_numbers_of_32_bits_keep_their_digits(request, kind, columnar):
+    """They were sent with 64 bits: 0.1 became 0.100000001490116 in a number with decimal digits, and in a text."""
+    database = request.getfixturevalue(f"{kind}_database")
+    places = {"postgresql": "numeric", "mariadb": "decimal(20, 15)", "sqlite": "numeric"}[kind]
+    database.execute(f"CREATE TABLE orders (a {places}, b varchar(30), c double precision, d text)")
+    schema = s.struct(*((name, s.Schema(s.Type.FLOAT32, optional=True)) for name in "abcd"))
+    rows = [{"a": 0.1, "b": 1.1, "c": 0.5, "d": 3.4}] * 600 + [dict.fromkeys("abcd")]
+    assert ColumnRun(database, schema).copy(rows, columnar=columnar).report.written == 601
+    (found,) = database.rows("SELECT a, b, c, d FROM orders WHERE c IS NOT NULL GROUP BY a, b, c, d")
+    assert (float(found[0]), *found[1:]) == (0.1, "1.1", 0.5, "3.4")
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+@pytest.mark.parametrize("key", ["Long", "String"])
+def test_fields_that_the_key_hides_are_named_if_they_differ(postgresql_database, columnar, key):
+    """As with Confluent's sink, the column has the value of the key, but a lost value of the record was not named."""
+    package = "converters.LongConverter" if key == "Long" else "storage.StringConverter"
+    schema = s.struct(("id", s.OPTIONAL_INT64), ("n", s.INT64))
+    run = ColumnRun(
+        postgresql_database, schema, insert_mode="upsert", pk_mode="record_key", pk_fields="id", auto_create="true"
+    )
+    run.config["key.converter"] = f"org.apache.kafka.connect.{package}"
+    keys = [n.to_bytes(8) if key == "Long" else str(n).encode() for n in range(600)]
+    rows = [{"id": n + 1000 * (n % 200 == 7), "n": n} for n in range(599)] + [{"id": None, "n": 599}]
+    copied = run.copy(rows, keys=keys, columnar=columnar)
+    assert (copied.report.written, copied.in_columns) == (600, 600 if columnar else 0)
+    (note,) = copied.notes
+    assert note.startswith("3 records for the table orders had another value in the field id than the primary key")
+    assert "first orders-0@7." in note
+    assert postgresql_database.rows("SELECT count(*) FROM orders WHERE id::bigint = n") == [(600,)]
+
+
+def test_field_that_fields_whitelist_leaves_out_is_not_hidden(postgresql_database):
+    config = {"pk_mode": "record_key", "pk_fields": "id", "auto_create": "true", "fields_whitelist": "n"}
+    runner = SinkRun(postgresql_database, **config).open()
+    schema = s.struct(("id", s.INT64), ("n", s.INT64))
+    give(runner, records({"id": 1, "n": 2}, keys=[7], key_schema=s.INT64, schema=schema))
+    assert runner.notes.sentences == () and postgresql_database.rows("SELECT id, n FROM orders") == [(7, 2)]
