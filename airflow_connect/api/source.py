@@ -174,6 +174,13 @@ class SourceTaskContext(Protocol):
         """Settings of a client (librdkafka) that reads the topics that records go to."""
 
     @property
+    def worker_converters(self) -> Mapping[str, str]:
+        """Converters of keys and values that the worker sets, because the connector sets none, with their settings.
+
+        Keys are those of a configuration, such as `value.converter.schemas.enable`. Values may be secrets.
+        """
+
+    @property
     def records_left(self) -> int | None:
         """Records until `run.max.records` ends this task; None: no limit.
 
