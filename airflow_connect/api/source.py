@@ -426,6 +426,14 @@ class SourceConnector(Connector):
         """
         return True
 
+    def names_changed_routes(self, config: Mapping[str, str]) -> bool:
+        """Whether runs tell if transformations that choose the topics of records, or drop some, were changed.
+
+        What was copied before is not sent again, because the connector continues at its offsets. False for a source
+        that copies everything in each run, or again after such a change.
+        """
+        return self.names_changed_topics(config)
+
     def reconcile_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
         """Offsets to rewrite while no task runs: after the last task of a run ended, and before the next one plans.
 
