@@ -174,6 +174,13 @@ class SourceTaskContext(Protocol):
         """Settings of a client (librdkafka) that reads the topics that records go to."""
 
     @property
+    def worker_converters(self) -> Mapping[str, str]:
+        """Converters of keys and values that the worker sets, because the connector sets none, with their settings.
+
+        Keys are those of a configuration, such as `value.converter.schemas.enable`. Values may be secrets.
+        """
+
+    @property
     def records_left(self) -> int | None:
         """Records until `run.max.records` ends this task; None: no limit.
 
@@ -418,6 +425,14 @@ class SourceConnector(Connector):
         notices this itself, or that copies everything in each run.
         """
         return True
+
+    def names_changed_routes(self, config: Mapping[str, str]) -> bool:
+        """Whether runs tell if transformations that choose the topics of records, or drop some, were changed.
+
+        What was copied before is not sent again, because the connector continues at its offsets. False for a source
+        that copies everything in each run, or again after such a change.
+        """
+        return self.names_changed_topics(config)
 
     def reconcile_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
         """Offsets to rewrite while no task runs: after the last task of a run ended, and before the next one plans.

@@ -75,6 +75,8 @@ class ConnectorState(JsonDocument):
         bytes_per_record: average of the last run, per topic: the cost estimate of the next one.
         lag_of_hours: of a sink, the lag that its runs have found during the last week. For pages: no run reads it.
         source_partitions: of a source, the number of source partitions that had an offset when the last run ended.
+        routes: of a source, a hash for each key of the transformations that choose the topics of its records, or drop
+            some, in the last run that ended; {}: unknown.
         offsets_logs: of a source, how far its offsets were read in each of their topics when the last run ended.
         unpublished: the last run, if it committed before it published (`at_most_once`): staged files that the next run
             finds are then records that are lost.
@@ -90,6 +92,7 @@ class ConnectorState(JsonDocument):
             "lag_of_hours",
             "source_partitions",
             "offsets_logs",
+            "routes",
             "unpublished",
             "announced_tables",
         }
@@ -114,6 +117,7 @@ class ConnectorState(JsonDocument):
     lag_of_hours: tuple[LagOfHour, ...] = ()
     source_partitions: int = 0
     offsets_logs: Mapping[str, OffsetsLog] = field(default_factory=dict)
+    routes: Mapping[str, str] = field(default_factory=dict)
     unpublished: str = ""
     announced_tables: tuple[TableCommit, ...] = ()
 

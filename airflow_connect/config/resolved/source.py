@@ -21,6 +21,7 @@ from airflow_connect.config.resolved.java_chain import (
     with_hosts_of_worker,
 )
 from airflow_connect.config.resolved.sink import (
+    CONVERTER_TYPE,
     ConverterConfig,
     converter_of,
     effective_converter,
@@ -145,6 +146,20 @@ class ResolvedSourceConfig:
     def offsets_topics(self) -> tuple[str, ...]:
         """Topics that hold the offsets, in order of precedence."""
         return tuple(dict.fromkeys(filter(None, (self.connector.offsets_topic, self.worker.sources.offsets_topic))))
+
+    @property
+    def worker_converters(self) -> Mapping[str, str]:
+        """The converters of keys and values that are the worker's, and their settings, as keys of a configuration."""
+        pairs = (
+            (keys.KEY_CONVERTER, self.connector.key_converter, self.key_converter),
+            (keys.VALUE_CONVERTER, self.connector.value_converter, self.value_converter),
+        )
+        found: dict[str, str] = {}
+        for key, own, effective in pairs:
+            if own is None:
+                settings = {name: value for name, value in effective.settings.items() if name != CONVERTER_TYPE}
+                found |= {key: effective.plugin.name, **{f"{key}.{name}": value for name, value in settings.items()}}
+        return found
 
     @property
     def boundary_interval_ms(self) -> int:

@@ -99,6 +99,10 @@ class MirrorSourceConnector(SourceConnector):
         """False: topics that were created again are recognised by the ids in offsets."""
         return False
 
+    def names_changed_routes(self, config: Mapping[str, str]) -> bool:
+        """Of every mirror."""
+        return True
+
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
         """As MirrorMaker 2: only if records of aborted transactions are not read (KIP-618)."""
         # Asked before keys are checked; what is wrong with them is told then.

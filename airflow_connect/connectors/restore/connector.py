@@ -148,6 +148,10 @@ class RestoreConnector(SourceConnector):
         """False: it compares the topics that it fills with those of its offsets."""
         return False
 
+    def names_changed_routes(self, config: Mapping[str, str]) -> bool:
+        """Of files of values; a backup has no transformations."""
+        return True
+
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
         """Files can be read again."""
         return ExactlyOnceSupport.SUPPORTED

@@ -54,6 +54,7 @@ class _Context:
     def __init__(self, copies: Copies, run: Run, run_id: str) -> None:
         self._copies, self._run, self.run_id = copies, run, run_id
         self.config: Mapping[str, str] = {}
+        self.worker_converters = copies.worker_converters
         self.skipped: list[tuple[Partition, Mapping[str, Any]]] = []
         self.to_keep: Mapping[str, Any] = copies.kept
 
@@ -99,6 +100,7 @@ class Copies:
         self.columnar = columnar
         self.stored: dict[str, tuple[Partition, Mapping[str, Any]]] = {}
         self.kept: Mapping[str, Any] = {}
+        self.worker_converters: Mapping[str, str] = {}
         self._runs = 0
 
     # --- offsets ---

@@ -208,6 +208,10 @@ class JdbcSourceConnector(SourceConnector):
         is_bulk = str(config.get(JdbcSourceKeys.mode.name, "")).strip().lower() == names.BULK
         return not is_bulk or str(config.get(JdbcSourceKeys.changed_only.name, "")).strip().lower() == "true"
 
+    def names_changed_routes(self, config: Mapping[str, str]) -> bool:
+        """Every mode except bulk, which sends all rows again then."""
+        return str(config.get(JdbcSourceKeys.mode.name, "")).strip().lower() != names.BULK
+
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
         """Every mode except bulk, which reads whole tables again."""
         is_bulk = str(config.get(JdbcSourceKeys.mode.name, "")).lower() == names.BULK

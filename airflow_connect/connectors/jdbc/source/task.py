@@ -15,14 +15,13 @@ from airflow_connect.connectors.jdbc.source.offsets.ranges import BEGAN
 from airflow_connect.connectors.jdbc.source.offsets.start import start_position
 from airflow_connect.connectors.jdbc.source.read.bounds import bound_of_task, check_part, has_state, of_same_server
 from airflow_connect.connectors.jdbc.source.read.changed import (
-    FORM,
     ChangedReader,
-    form_of,
     range_key,
     ranges_of,
     ranges_offset,
     ranges_partition,
 )
+from airflow_connect.connectors.jdbc.source.read.form import Form
 from airflow_connect.connectors.jdbc.source.read.gaps import GapFinder, gaps_of, gaps_partition
 from airflow_connect.connectors.jdbc.source.read.look import position_at_bound
 from airflow_connect.connectors.jdbc.source.read.reading import Reading, RowBatch, TableReader
@@ -69,7 +68,8 @@ class JdbcSourceTask(SourceTask):
     def start(self, config: Mapping[str, str]) -> None:
         """Take the tables; connects at the first poll."""
         self._config = JdbcSourceConfig.from_config(config)
-        self._form = form_of(config, self._config.connection.address.zero_dates)
+        zero_dates = self._config.connection.address.zero_dates
+        self._form = Form.of(config, zero_dates, self.context.worker_converters)
         self._end_us = self._bound_us = int(config[END])
         self._snapshot = Snapshot.from_json(config.get(SNAPSHOT, ""))
         self._waiting = deque(items_of(config))
@@ -303,10 +303,11 @@ class JdbcSourceTask(SourceTask):
             return new_rows_of(reading, item, Position(), stream)
         offset = self.context.offset_reader.offset(ranges_partition(item.partition))
         known = ranges_of(offset, item.name)
-        if known and offset is not None and offset.get(FORM, self._form) != self._form:
+        if known and offset is not None and not self._form.is_that_of(offset):
             self.context.note(
-                f"All rows of {item.name} are sent, because the configuration of topics, values or transformations was"
-                " changed since the last run: bulk.changed.only compares with what was sent before."
+                f"All rows of {item.name} are sent, because the configuration of topics, values or transformations, or"
+                " a converter of the worker, was changed since the last run: bulk.changed.only compares with what was"
+                " sent before."
             )
             known = []
         return ChangedReader(reading, table, key, known, ordered_rows_of(reading, table, key, stream))

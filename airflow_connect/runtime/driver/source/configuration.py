@@ -19,6 +19,7 @@ from airflow_connect.exactly_once.guarantee import AT_LEAST_ONCE, EXACTLY_ONCE, 
 from airflow_connect.runtime.driver.checked_configuration import CheckedConfiguration
 from airflow_connect.runtime.driver.checks.java import plugins_of
 from airflow_connect.runtime.driver.checks.plugins import refuse_incomplete, refuse_wrong_values
+from airflow_connect.runtime.driver.source.changed_routes import routes_of
 from airflow_connect.runtime.executor.transforming import TransformChain
 from airflow_connect.runtime.reporting.exception_text import describe_exception
 from airflow_connect.runtime.settings import KnownState, SourceTaskSettings, TaskSettings
@@ -76,6 +77,14 @@ class SourceConfiguration(CheckedConfiguration[ResolvedSourceConfig]):
         """Whether runs look if topics to which earlier ones wrote were deleted or created again."""
         config = dict(self.resolved.connector.raw)
         return bool(self._asked("names_changed_topics", lambda: self.connector_class().names_changed_topics(config)))
+
+    @cached_property
+    def routes(self) -> Mapping[str, str]:
+        """See `routes_of`; {} if it is of no interest whether they were changed."""
+        config = dict(self.resolved.connector.raw)
+        if not self._asked("names_changed_routes", lambda: self.connector_class().names_changed_routes(config)):
+            return {}
+        return routes_of(self.spec.connector, self.definition.secret_names)
 
     @cached_property
     def guarantee(self) -> Guarantee:

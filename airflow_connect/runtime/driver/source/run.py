@@ -33,6 +33,7 @@ from airflow_connect.runtime.crash_points import reached
 from airflow_connect.runtime.driver.checks.java import notes_on_chain, notes_on_class
 from airflow_connect.runtime.driver.reporting import end_of, failed_end_of, now_ms
 from airflow_connect.runtime.driver.run_in_progress import RunInProgress
+from airflow_connect.runtime.driver.source.changed_routes import note_of_changed_routes
 from airflow_connect.runtime.driver.source.kafka_session import SourceSession
 from airflow_connect.runtime.driver.source.started_source import StartedSource
 from airflow_connect.runtime.driver.source.written_topics import WrittenTopics
@@ -123,7 +124,7 @@ class SourceRun(RunInProgress):
                 self._name_lost_ends(kafka)
                 self._take_over(kafka, offsets)
                 self._name_missing(state.source_partitions, offsets, "when the last run ended")
-                written = self._look_at_topics(kafka, state.topic_ids, offsets)
+                written = self._look_at_topics(kafka, state, offsets)
                 # The connector that planned stays started until its tasks have ended, as in Kafka Connect.
                 started = planning.enter_context(self._started(offsets))
                 self._reconcile(kafka, offsets, started)
@@ -160,6 +161,7 @@ class SourceRun(RunInProgress):
         with self._phase("commit"):
             logs = kafka.offsets_logs()
             state = replace(state, source_partitions=len(committed), offsets_logs=logs, kept=self._kept)
+            state = replace(state, routes=self._config.routes)
             if written is not None:
                 ids, notes = written.after(_written_by(reports), len(committed))
                 state = replace(state, topic_ids=ids)
@@ -245,12 +247,17 @@ class SourceRun(RunInProgress):
             )
 
     def _look_at_topics(
-        self, kafka: SourceSession, known: Mapping[str, str], offsets: SourceOffsets
+        self, kafka: SourceSession, state: ConnectorState | None, offsets: SourceOffsets
     ) -> WrittenTopics | None:
-        """Add notes about topics of earlier runs that were deleted or created again; None: the source needs none."""
+        """Add notes about topics of earlier runs that were deleted or created again; None: the source needs none.
+
+        Also about transformations that send records to other topics now.
+        """
+        for note in note_of_changed_routes({} if state is None else state.routes, self._config.routes, len(offsets)):
+            self._notes.add(note)
         if not self._config.names_changed_topics:
             return None
-        written = WrittenTopics(known, kafka.admin)
+        written = WrittenTopics({} if state is None else state.topic_ids, kafka.admin)
         for note in written.look(len(offsets)):
             self._notes.add(note)
         return written
@@ -267,7 +274,7 @@ class SourceRun(RunInProgress):
         """
         state = kafka.peek_state()
         self._kept = {} if state is None else state.kept
-        self._look_at_topics(kafka, {} if state is None else state.topic_ids, offsets)
+        self._look_at_topics(kafka, state, offsets)
         self._cluster_id, self._admin_settings = kafka.cluster_id, kafka.admin.settings
         with self._started(offsets, only_plans=True) as started:
             return self._plan(started, offsets)[0]

@@ -85,6 +85,7 @@ class SourceContext:
         self.records_left: int | None = None
         self.uses_transactions = False
         self.reader_settings: Mapping[str, Any] = {}
+        self.worker_converters: Mapping[str, str] = {}
         self.done_parts = 0
         self.error: Exception | None = None
         self.notes = Notes()

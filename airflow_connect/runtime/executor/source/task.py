@@ -248,6 +248,7 @@ class _Work:
         context = SourceContext(own, settings.run_id, settings.now_ms, offsets, transaction, settings.aws)
         context.uses_transactions = self.source.guarantee.uses_transactions
         context.reader_settings = self._reader_settings()
+        context.worker_converters = self.config.worker_converters
         return context
 
     def _rules(self, task: SourceTask) -> LoopRules:

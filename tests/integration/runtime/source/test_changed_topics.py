@@ -1,4 +1,4 @@
-"""Topics of a source that are deleted, or created again, between runs or during one: what they lack is named."""
+"""What topics of a source lack is named: if they are deleted or created again, or transformations are changed."""
 
 from __future__ import annotations
 
@@ -113,4 +113,45 @@ def test_topic_that_may_not_be_described_is_not_called_deleted(
     assert changed(copied.run()) == []
     monkeypatch.undo()
     recreate(copied)
+    assert len(changed(copied.run())) == 1
+
+
+ROUTER = {
+    "transforms": "mask,route",
+    "transforms.mask.type": "MaskField$Value",
+    "transforms.mask.fields": "n",
+    "transforms.route.type": "RegexRouter",
+    "transforms.route.regex": "(.*)",
+    "transforms.route.replacement": "$1-new",
+}
+
+
+def test_topic_that_lacks_records_because_of_changed_transformations_is_named_once(copied: Numbers) -> None:
+    """The run was empty, or copied what came later, and said nothing."""
+    copied.config |= ROUTER
+    copied.feed(4, 3)
+    shown, report = plan_connector(copied.spec()), copied.run()
+    (note,) = changed(report)
+    assert note.startswith("Transformations that choose the topics of records, or drop some, were changed since the")
+    keys = "transforms, transforms.route.regex, transforms.route.replacement, transforms.route.type"
+    assert f"({keys})" in note and "(2 source partitions)" in note and note in shown.notes
+    assert report.records == 1 and changed(copied.run()) == []
+
+    copied.config |= {"transforms.mask.fields": "p", "transforms": "route,mask"}
+    assert changed(copied.run()) == []
+    reset_offsets(copied.spec(), None)
+    copied.config["transforms.route.replacement"] = "$1-other"
+    assert copied.run().records == 7 and changed(copied.run()) == []
+
+
+def test_transformations_are_not_named_if_the_last_run_did_not_keep_them(
+    copied: Numbers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was one of an earlier release, or of a source that does not need it."""
+    with monkeypatch.context() as patched:
+        patched.setattr(NumbersConnector, "names_changed_routes", lambda *_: False)
+        copied.run()
+    copied.config |= ROUTER
+    assert changed(copied.run()) == []
+    copied.config["transforms.route.regex"] = "x(.*)"
     assert len(changed(copied.run())) == 1

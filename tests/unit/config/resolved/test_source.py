@@ -114,3 +114,11 @@ def test_documents_survive_json():
     assert SourcePlan.from_json(asdict(plan)) == plan
     report = SourceRunReport.of([SourceTaskReport(1, ended_by="idle")], 0, 0)
     assert SourceRunReport.from_json(asdict(report)) == report
+
+
+def test_converters_of_the_worker_are_those_that_the_connector_does_not_set():
+    worker = {**WORKER, "value.converter.converter.encoding": "UTF-16", "header.converter": WORKER["key.converter"]}
+    expected = {key: worker[key] for key in worker if key.startswith(("key.", "value."))}
+    assert load_source_config(MINIMAL, worker).worker_converters == expected
+    own = {**MINIMAL, "value.converter": WORKER["value.converter"], "key.converter": WORKER["key.converter"]}
+    assert load_source_config(own, worker).worker_converters == {}

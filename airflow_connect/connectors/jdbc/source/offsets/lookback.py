@@ -5,6 +5,9 @@ A row is recognised by a hash of all its values, which include the primary key: 
 with the rows. Only rows of which it is known whether they were sent can be in the window; it therefore begins after
 `from_us`, the oldest time of which that is known: the position at which the look-back was switched on, the begin of the
 last window, or the newest row that was forgotten because of the limit.
+
+If the window has a new row with the time of remembered ones, those of them that it lacks are forgotten: the row may
+have been changed without its time, and be changed back. Others stay: a replica that is behind does not have them yet.
 """
 
 from __future__ import annotations
@@ -48,6 +51,9 @@ class SentRows:
         self._newest_us = _BEFORE_ALL_US if newest_us is None else newest_us
         self._from_us = self._newest_us if position.sent_from_us is None else position.sent_from_us
         self._sent = _unpacked(position.sent)
+        self._lacking = set(self._sent)  # which the window has not shown yet
+        self._known_us = frozenset(self._sent.values())
+        self._renewed_us: set[int] = set()  # of new rows that have the time of remembered ones
         self._unhashed, self._unhashed_us = 0, 0
         self.forgotten = 0
         """Rows that were forgotten because of the limit, although they are in the window."""
@@ -116,12 +122,25 @@ class SentRows:
 
     def _add(self, digest: bytes, at_us: int) -> bool:
         if digest in self._sent:
+            self._lacking.discard(digest)
             return False
         self._sent[digest] = at_us
+        if at_us in self._known_us:
+            self._renewed_us.add(at_us)
         return True
+
+    def _forget_replaced(self, reached_us: int) -> None:
+        """Forget the rows that the window lacks, of those times at which it has a new one, as far as it was read."""
+        complete = {at for at in self._renewed_us if at <= reached_us}
+        if not complete:
+            return
+        self._renewed_us -= complete
+        for digest in [digest for digest in self._lacking if self._sent.get(digest) in complete]:
+            del self._sent[digest]
 
     def position(self, reached_us: int) -> Position:
         """The position after all rows up to `reached_us`; it never moves back."""
+        self._forget_replaced(reached_us)
         self._newest_us = max(self._newest_us, reached_us)
         oldest_us = self._newest_us - self._window_us
         if self._from_us <= oldest_us:

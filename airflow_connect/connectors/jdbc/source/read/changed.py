@@ -13,7 +13,7 @@ import math
 import struct
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import blake2b
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_connect.api.source import SourceOffset, SourcePartition
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
-from airflow_connect.connectors.jdbc.source.read.identities import hashed
+from airflow_connect.connectors.jdbc.source.read.form import Form
 from airflow_connect.connectors.jdbc.source.read.moves import Row
 from airflow_connect.connectors.jdbc.source.read.reading import Reading, RowBatch, TableReader
 from airflow_connect.connectors.jdbc.source.values.columns import INTEGERS, Column, Kind
@@ -29,24 +29,17 @@ from airflow_connect.connectors.jdbc.source.values.mapping import TableMapping
 from airflow_connect.connectors.jdbc.source.values.row_text import DIGEST_BYTES, row_text
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import DataError, OffsetError
-from airflow_connect.registry.settings import REACH
 
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
     from airflow_connect.connectors.jdbc.source.arrow.reader import ColumnBatch
 
-RANGES, HASHES, FORM = "ranges", "hashes", "form"
+RANGES, HASHES = "ranges", "hashes"
 RANGE_ROWS = 10_000
 """Rows of a new range. A range that grows to twice as many is cut, so that memory is bounded."""
 MOST_RANGES = 15_000
 """Ranges of a table that are kept: their offset is below the 1 MB of a record. Rows after them are always sent."""
 _MOST_DIGITS = 18
-_FORMING = frozenset({
-    "topic.prefix", "db.timezone", "values.out.of.range", "timestamp.granularity", "transforms", "key.converter",
-    "value.converter",
-})  # fmt: skip
-_FORMING_GROUPS = ("transforms.", "predicates.", "key.converter.", "value.converter.")
-"""What decides where a row is sent, and as what, besides the columns of the table: those are part of the hashes."""
 _LIMIT = 1 << 63
 _SHOWN = 5
 _ENTRY = struct.Struct(">qI16s")
@@ -89,29 +82,10 @@ def ranges_of(offset: SourceOffset | None, where: str) -> list[KeyRange]:
         ) from None
 
 
-def ranges_offset(ranges: Sequence[KeyRange], form: str) -> SourceOffset:
-    """The offset with these ranges; those beyond `MOST_RANGES` are left out. `form`: of `form_of`."""
+def ranges_offset(ranges: Sequence[KeyRange], form: Form) -> SourceOffset:
+    """The offset with these ranges; those beyond `MOST_RANGES` are left out."""
     packed = b"".join(_ENTRY.pack(one.last, one.rows, one.digest) for one in ranges[:MOST_RANGES])
-    return {HASHES: base64.b64encode(packed).decode("ascii"), FORM: form}
-
-
-def form_of(config: Mapping[str, str], zero_dates: str) -> str:
-    """A short hash of what decides where rows are sent, and as what: after a change, none of them was sent so.
-
-    Args:
-        config: of the task.
-        zero_dates: what its URL says of them; see `DatabaseAddress`.
-    """
-    found = sorted((key, value) for key, value in config.items() if key in _FORMING or _is_of_group(key))
-    if zero_dates != "exception":  # By default, the hash is that of releases that did not ask.
-        found.append(("zeroDateTimeBehavior", zero_dates))
-    return hashed(repr(found))
-
-
-def _is_of_group(key: str) -> bool:
-    """Whether it is a setting of a transformation or a converter: not one such as the password of a registry."""
-    group, _, rest = key.partition("converter.")
-    return key.startswith(_FORMING_GROUPS) and not (group in ("key.", "value.") and rest.startswith(REACH))
+    return {HASHES: base64.b64encode(packed).decode("ascii"), **form.offset()}
 
 
 def range_key(columns: Sequence[Column]) -> Column | None:

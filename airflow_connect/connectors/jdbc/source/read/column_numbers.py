@@ -69,3 +69,20 @@ def other_columns(before: Sequence[str], now: str) -> list[str]:
         else "another column is the one that the database numbers, because that of the last run was dropped"
         for name in others
     ]
+
+
+def is_respelled(old: str, new: str, before: Sequence[str], now: str, *, folds: bool) -> bool:
+    """Whether tracked columns are those of the last run, with capitals in other places.
+
+    Args:
+        old: their names in the configuration of the last run, with commas between.
+        new: those of this run.
+        before: see `other_columns`.
+        now: the numbers of this run.
+        folds: whether no table has two columns whose names differ in capitals only.
+    """
+    if old.lower() != new.lower():
+        return False
+    known, found = (json.loads(text or "{}") for text in (before[0] if before else "", now))
+    pairs = zip(old.split(","), new.split(","), strict=True)
+    return folds or all(first in known and known[first] == found.get(second) for first, second in pairs)

@@ -28,7 +28,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc.source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc.source.offsets.positions import QUERY, Position
-from airflow_connect.connectors.jdbc.source.read.column_numbers import numbers_of, other_columns, tracked_names
+from airflow_connect.connectors.jdbc.source.read.column_numbers import (
+    is_respelled,
+    numbers_of,
+    other_columns,
+    tracked_names,
+)
 from airflow_connect.connectors.jdbc.source.read.identities import (
     QUERY_OF_FILE,
     VIEW,
@@ -41,6 +46,7 @@ from airflow_connect.connectors.jdbc.source.read.identities import (
 from airflow_connect.connectors.jdbc.source.read.sequences import Sequences, look_at_numbers
 from airflow_connect.connectors.jdbc.source.read.unseen import tables_behind
 from airflow_connect.connectors.jdbc.source.settings import names
+from airflow_connect.connectors.jdbc.source.settings.statements import spelling
 from airflow_connect.counting import agreeing, format_count, plural
 from airflow_connect.errors import OffsetError, StateError
 
@@ -69,6 +75,8 @@ _TAKEN = (
     " those that were copied before, delete or set the offsets"
 )
 _CHANGED = "{} was changed"
+_SPELLING = "query.spelling"
+"""Of the query without white space that means nothing; earlier documents do not have it."""
 _SAME_ROWS = (_CHANGED.format("topic.prefix"), _CHANGED.format("db.timezone"))
 """Changes after which a table has the rows that it had before."""
 _ADDED = (
@@ -131,7 +139,7 @@ class Origin:
             "connection.url": place(config.connection.address),
             "topic.prefix": config.prefix,
             "db.timezone": str(config.connection.zone),
-            **({QUERY: hashed(config.query)} if config.query else {}),
+            **({QUERY: hashed(config.query), _SPELLING: self._spelling()} if config.query else {}),
         }
         self._changes = [] if self._before is None else self._changes_since(self._before)
         self._has_moved = self._before is not None and self._is_elsewhere(self._before)
@@ -169,6 +177,8 @@ class Origin:
         self._sequences.refuse_descending(table, key)
         self._sequences.name_hidden(table, key)
         self._sequences.name_blocks(table, key)
+        if before is not None:
+            before = self._respelled(before, now)
         if before is not None and (is_loading or position != Position()):
             is_other = not self._has_moved and "" not in (before[0], now[0]) and before[0] != now[0]
             is_same = not self._has_moved and before[:_LAST] == now[:_LAST]
@@ -350,6 +360,18 @@ class Origin:
         number = (config.incrementing_column(key) or _AUTO) if config.uses_incrementing else ""
         return number, ",".join(config.timestamp_columns(key)) if config.uses_timestamps else ""
 
+    def _respelled(self, before: Sequence[str], now: Sequence[str]) -> Sequence[str]:
+        """What the last run has read, with the names of columns as they are written now."""
+        folds = self._reading.name != "postgresql"
+        columns = [
+            new if is_respelled(old, new, before[_NUMBERS:], now[_NUMBERS], folds=folds) else old
+            for old, new in zip(before[1:_LAST], now[1:_LAST], strict=True)
+        ]
+        return [before[0], *columns, *before[_LAST:]]
+
+    def _spelling(self) -> str:
+        return hashed(repr(spelling(self._reading.config.query, database=self._reading.name)))
+
     def _is_elsewhere(self, before: _Known) -> bool:
         """Whether this is another database, or might be one."""
         now = self._found
@@ -364,7 +386,7 @@ class Origin:
         old, new = before.settings, self._settings
         found = [
             _CHANGED.format(key) for key in ("topic.prefix", "db.timezone", QUERY) if key in old and key in new
-            and old[key] != new[key]
+            and old[key] != new[key] and not (key == QUERY and old.get(_SPELLING) == new[_SPELLING])
         ]  # fmt: skip
         is_other_database = (
             "" not in (before.database, self._found.database) and before.database != self._found.database

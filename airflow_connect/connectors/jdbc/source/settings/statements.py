@@ -22,6 +22,25 @@ _MYSQL = re.compile(
 """Of MySQL and MariaDB."""
 
 
+def spelling(statement: str, *, database: str = "") -> list[str]:
+    """The statement in pieces, which stay the same if only the white space between its words changes.
+
+    Args:
+        statement: of SQL.
+        database: as for `without_texts`.
+    """
+    pieces, end = [], 0
+    for found in (_MYSQL if database == "mysql" else _STANDARD).finditer(statement):
+        pieces += [_spaced(statement[end : found.start()]), found[0]]
+        end = found.end()
+    pieces.append(_spaced(statement[end:]))
+    return [pieces[0].lstrip(), *pieces[1:-1], pieces[-1].rstrip()] if len(pieces) > 1 else [pieces[0].strip()]
+
+
+def _spaced(words: str) -> str:
+    return re.sub(r"\s+", " ", words)
+
+
 def without_texts(statement: str, comment: str = _MARK, *, database: str = "") -> str:
     """The statement with a mark in place of each text and quoted name, and with `comment` in place of each comment.
 

@@ -1,8 +1,9 @@
-"""Whole runs with Kafka that a limit ends: what they knew of numbers is committed with the rows."""
+"""Whole runs with Kafka: what a limit ends, and what the configuration of the worker decides."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import pytest
 
@@ -19,7 +20,7 @@ Run = Callable[..., RunReport]
 
 @pytest.fixture
 def run(kafka: KafkaBroker, unique_name: str, sqlite_database: Database) -> Run:
-    """One run of a source of the table `orders`; `_` in a key stands for `.`."""
+    """One run of a source of the table `orders`, with `changed` keys of its worker; `_` in a key stands for `.`."""
     sqlite_database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
     config = {
         "name": f"jdbc-{unique_name}",
@@ -39,8 +40,9 @@ def run(kafka: KafkaBroker, unique_name: str, sqlite_database: Database) -> Run:
         **{f"{kind}.storage.replication.factor": "1" for kind in ("runs", "offset", "config")},
     }
 
-    def once(**more: str) -> RunReport:
-        report, _ = run_here(RunSpec({**config, **{k.replace("_", "."): v for k, v in more.items()}}, worker))
+    def once(changed: Mapping[str, str] = MappingProxyType({}), **more: str) -> RunReport:
+        own = {**config, **{k.replace("_", "."): v for k, v in more.items()}}
+        report, _ = run_here(RunSpec(own, {**worker, **changed}))
         assert report.status in ("done", "empty"), report.error
         return report
 
@@ -97,3 +99,12 @@ def test_limit_with_which_no_range_of_mode_bulk_is_ever_complete_is_named(run: R
     for limit, some in (("4", "any range"), ("30", "all ranges"), ("400", "")):
         notes = [note for note in run(**bulk, run_max_records=limit).notes if note.startswith(ended)]
         assert len(notes) == bool(some) and all(f"{some} of the table orders w" in note for note in notes)
+
+
+def test_rows_that_were_compared_are_sent_again_if_the_worker_converts_otherwise(
+    run: Run, sqlite_database: Database
+) -> None:
+    sqlite_database.execute("INSERT INTO orders VALUES (1), (2)")
+    bulk = {"mode": "bulk", "incrementing.column.name": "", "bulk.changed.only": "true"}
+    without = {"value.converter.schemas.enable": "false"}
+    assert [run(changed, **bulk).records for changed in ({}, {}, without, without)] == [2, 0, 2, 0]

@@ -243,6 +243,33 @@ def test_other_query_and_other_column_are_named_with_the_rows_that_are_not_copie
     assert runs.run().notes == []
 
 
+def test_other_spelling_of_a_query_or_a_column_is_no_change(database: Database) -> None:
+    """Each was named as a change, with the number of all rows."""
+    make(database, 1, 2)
+    runs = copies(
+        database, "incrementing", query="SELECT * FROM orders WHERE 'a  b' <> 'a b'", validate_non_null="false"
+    )
+    runs.run()
+    runs.config["query"] = " SELECT *\n  FROM orders\tWHERE 'a  b' <> 'a b'"
+    assert runs.run().notes == []
+    runs.config["query"] = "SELECT * FROM orders WHERE 'a   b' <> 'a b'"
+    assert "query was changed" in " ".join(runs.run().notes)
+    runs = copies(database, "timestamp+incrementing")
+    runs.run()
+    runs.config |= {"incrementing.column.name": "ID", "timestamp.column.name": "Changed"}
+    assert runs.run().notes == []
+
+
+def test_column_that_differs_in_case_only_is_another_one_of_postgresql(postgresql_database: Database) -> None:
+    postgresql_database.execute(
+        'CREATE TABLE orders (id int PRIMARY KEY, "ID" int NOT NULL)', "INSERT INTO orders VALUES (2, 1), (3, 2)"
+    )
+    runs = copies(postgresql_database, "incrementing")
+    runs.run()
+    runs.config["incrementing.column.name"] = "ID"
+    assert "the tracked column was changed from id to ID" in " ".join(runs.run().notes)
+
+
 def test_server_that_goes_by_another_name_is_the_same(postgresql_database: Database) -> None:
     make(postgresql_database, 1, 2)
     runs = copies(postgresql_database, "incrementing")

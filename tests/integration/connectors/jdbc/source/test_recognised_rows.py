@@ -215,6 +215,23 @@ def test_rows_that_an_older_release_has_sent_are_not_sent_again(
     assert run(runs, path).ids() == ([1] if mode is LOOKING else [1, 2, 3])
 
 
+@pytest.mark.parametrize("path", PATHS)
+def test_row_that_changes_back_without_a_new_time_is_sent_on_each_path(
+    postgresql_database: Database, path: str
+) -> None:
+    database = postgresql_database
+    database.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, n int, changed timestamp NOT NULL)",
+        "INSERT INTO t VALUES (1, 5, '2026-01-01'), (2, 7, '2026-01-01'), (3, 8, '2026-01-01 00:00:01')",
+    )
+    runs = copies(database, LOOKING)
+    assert len(run(runs, path).records) == 3
+    for n in (6, 5):
+        database.execute(f"UPDATE t SET n = {n} WHERE id = 1")
+        assert [value["n"] for value in run(runs, path).values] == [n]
+        assert run(runs, path).records == []
+
+
 @MODES
 def test_rows_are_compared_in_arrow_batches(
     postgresql_database: Database, mode: Mapping[str, str], monkeypatch: pytest.MonkeyPatch

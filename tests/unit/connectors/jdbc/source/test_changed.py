@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from airflow_connect.connectors.jdbc.source.connector import JdbcSourceConnector
 from airflow_connect.connectors.jdbc.source.read import changed
+from airflow_connect.connectors.jdbc.source.read.form import Form
 from airflow_connect.errors import ConfigError, DataError, OffsetError
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database, sqlite_in
 from tests.support.session.searching import examples
 
+CONVERTERS = {"key.converter": "JsonConverter", "value.converter": "JsonConverter"}
 RANGES = {"protocol": "1", "table": "orders", "ranges": "hashes"}
 
 
@@ -182,7 +184,7 @@ def test_ranges_beyond_the_limit_are_always_sent(database: Database, monkeypatch
 
 def test_offset_of_the_largest_table_fits_into_a_record() -> None:
     kept = [changed.KeyRange(n, 20_000, bytes(16)) for n in range(changed.MOST_RANGES + 1)]
-    offset = changed.ranges_offset(kept, "")
+    offset = changed.ranges_offset(kept, Form("", ""))
     assert len(offset["hashes"]) < 600_000
     assert changed.ranges_of(offset, "") == kept[:-1]
 
@@ -286,5 +288,36 @@ def test_rows_are_sent_again_if_they_become_something_else(database: Database, c
 
 
 def test_what_becomes_of_zero_dates_is_part_of_the_form() -> None:
-    form = changed.form_of
-    assert form({}, "null") != form({}, "round") and form({}, "null") == form({"tasks.max": "2"}, "null")
+    null = Form.of({}, "null", {})
+    assert null != Form.of({}, "round", {}) and null == Form.of({"tasks.max": "2"}, "null", {})
+
+
+def test_rows_are_sent_again_if_a_converter_of_the_worker_was_changed(database: Database) -> None:
+    """The usual place of converters: the topic kept rows in the old form beside those in the new one."""
+    insert(database, *range(1, 13))
+    runs = copies(database)
+    runs.worker_converters = CONVERTERS
+    assert len(runs.run().records) == 12
+    for change in ({"value.converter.schemas.enable": "false"}, {"key.converter": "StringConverter"}):
+        runs.worker_converters = {**runs.worker_converters, **change}
+        changed_now = runs.run()
+        assert len(changed_now.records) == 12
+        (note,) = [note for note in changed_now.notes if note.startswith("All rows of the table orders are sent")]
+        assert "a converter of the worker" in note
+        assert runs.run().records == []
+    runs.worker_converters = {**runs.worker_converters, "value.converter.basic.auth.user.info": "reader:new"}
+    assert runs.run().records == []
+
+
+def test_rows_are_not_sent_again_if_the_last_run_did_not_keep_the_converters_of_the_worker(database: Database) -> None:
+    """It was one of an earlier release. This run keeps them."""
+    insert(database, *range(1, 13))
+    runs = copies(database)
+    runs.run()
+    kept = dict(runs.offset(RANGES) or {})
+    assert kept.pop("worker_form")
+    runs.commit(RANGES, kept)
+    runs.worker_converters = CONVERTERS
+    assert runs.run().records == []
+    runs.worker_converters = {}
+    assert len(runs.run().records) == 12

@@ -321,6 +321,29 @@ def test_look_back_does_not_repeat_new_rows_after_a_batch_that_was_sent(database
     assert runs.run().records == []
 
 
+@pytest.mark.parametrize("columnar", [False, True])
+def test_row_that_changes_back_without_a_new_time_is_sent_again(database: Database, columnar: bool) -> None:
+    """The hash of the first state was remembered, so the topic kept the state in between."""
+    runs = copies(database, "timestamp", columnar, timestamp_lookback_ms="60000", batch_max_rows="2", **STAMP)
+    insert(database, (1, "five", at(1)), (2, "same time", at(1)), (3, "b", at(2)), (4, "c", at(3)))
+    assert runs.run().ids() == [1, 2, 3, 4]
+    size = len(str(runs.offset(ORDERS)))
+    for name in ("six", "five", "six"):
+        database.execute(f"UPDATE orders SET name = '{name}' WHERE id = 1")
+        assert [(row["id"], row["name"]) for row in runs.run().values] == [(1, name)]
+        assert runs.run().records == [] and len(str(runs.offset(ORDERS))) == size
+
+
+def test_rows_that_a_replica_does_not_have_yet_are_not_sent_again(database: Database) -> None:
+    runs = copies(database, "timestamp", timestamp_lookback_ms="60000", **STAMP)
+    insert(database, (1, "a", at(1)), (2, "b", at(2)), (3, "c", at(2)))
+    runs.run()
+    database.execute("DELETE FROM orders WHERE id > 1")
+    assert runs.run().records == []
+    insert(database, (2, "b", at(2)), (3, "c", at(2)))
+    assert runs.run().records == []
+
+
 def test_look_back_that_is_switched_on_later_does_not_repeat_rows(database: Database) -> None:
     insert(database, (1, "a", at(0)), (2, "b", at(1)))
     runs = copies(database, "timestamp", **STAMP)

@@ -45,6 +45,7 @@ def test_text_and_hash_of_a_row_stay_as_they_are() -> None:
 
 @settings(max_examples=examples(400))
 @given(
+    earlier=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), max_size=6),
     batches=st.lists(
         st.lists(st.tuples(st.integers(0, 60) | st.integers(0, 5), st.integers(0, 1)), max_size=12), max_size=6
     ),
@@ -53,10 +54,13 @@ def test_text_and_hash_of_a_row_stay_as_they_are() -> None:
     all_may_repeat=st.booleans(),
 )
 def test_many_rows_at_once_are_recognised_as_one_by_one(
-    batches: list[list[tuple[int, int]]], window: int, limit: int, all_may_repeat: bool
+    earlier: list[tuple[int, int]], batches: list[list[tuple[int, int]]], window: int, limit: int, all_may_repeat: bool
 ) -> None:
     """Whatever is not hashed: what is new, what is forgotten, and the offset are the same."""
-    first, second = (SentRows(Position(timestamp_us=0), window, limit) for _ in range(2))
+    last = SentRows(Position(timestamp_us=0), window, limit)
+    for row in earlier:
+        last.is_new(row, row[0])
+    first, second = (SentRows(last.position(9), window, limit) for _ in range(2))
     for rows in (sorted(batch) for batch in batches if batch):
         expected = [first.is_new(row, row[0]) for row in rows]
         may_repeat = np.array([all_may_repeat or rows.count(row) > 1 for row in rows])
