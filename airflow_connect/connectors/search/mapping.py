@@ -27,6 +27,17 @@ _LOGICAL = {DATE: "date", TIME: "date", TIMESTAMP: "date", DECIMAL: "double"}
 LONGEST_KEYWORD = 256
 CHOSEN = {"date": "long", "double": "float", "binary": "text"}
 """Types of Confluent's mappings, and what the server maps their JSON to if there is no mapping."""
+_DAYS, _SINCE = "days since 1970", "since 1970"
+DEBEZIUM_UNITS = {
+    "io.debezium.time.Date": _DAYS,
+    "io.debezium.time.MicroTimestamp": f"microseconds {_SINCE}",
+    "io.debezium.time.NanoTimestamp": f"nanoseconds {_SINCE}",
+    "io.debezium.time.Time": "milliseconds since midnight",
+    "io.debezium.time.MicroTime": "microseconds since midnight",
+    "io.debezium.time.NanoTime": "nanoseconds since midnight",
+    "io.debezium.time.Year": "years",
+}
+"""Schemas of Debezium's numbers that are no milliseconds since 1970 ("Temporal types", `time.precision.mode`)."""
 
 
 def mapping_of(schema: Schema, *, compacts_maps: bool) -> dict[str, Any]:
@@ -53,8 +64,10 @@ ANY = "*"
 """In a path: each name of an object that was a map."""
 
 
-def dates_in(schema: Schema | None, path: str = "", *, compacts_maps: bool | None = None) -> Iterator[str]:
-    """The paths of the dates (Connect's Date) in a schema, as mappings have them.
+def dates_in(schema: Schema | None, path: str = "", *, compacts_maps: bool | None = None) -> Iterator[tuple[str, str]]:
+    """The dates of Connect, and the dates and times of `DEBEZIUM_UNITS`, in a schema.
+
+    Each is its path, as mappings have it, and the name of its schema.
 
     Args:
         schema: of the values.
@@ -64,8 +77,8 @@ def dates_in(schema: Schema | None, path: str = "", *, compacts_maps: bool | Non
     """
     if schema is None:
         return
-    if schema.name == DATE:
-        yield path
+    if schema.name == DATE or schema.name in DEBEZIUM_UNITS:
+        yield path, schema.name
     parts = [(field.name, field.schema) for field in schema.fields]
     if schema.type is Type.ARRAY and schema.value_schema is not None:
         parts = [("", schema.value_schema)]

@@ -21,7 +21,14 @@ from airflow_connect.connectors.search.indices import (
     newest,
 )
 from airflow_connect.connectors.search.keys import SearchKeys as Keys
-from airflow_connect.connectors.search.mapping import chosen_by_server, dates_in, follows_values, is_date, mapping_of
+from airflow_connect.connectors.search.mapping import (
+    DEBEZIUM_UNITS,
+    chosen_by_server,
+    dates_in,
+    follows_values,
+    is_date,
+    mapping_of,
+)
 from airflow_connect.errors import AccessError, DataError, SearchError, UnavailableError
 from airflow_connect.retrying import Retry
 
@@ -51,6 +58,16 @@ _NOT_SINCE_1970 = {
     DATE: ("date", "days since 1970", "2020-01-01"),
     TIME: ("time of day", "milliseconds since midnight", "each time"),
 }
+_OF_CONNECT = (
+    "dates of Kafka Connect, of which documents have the days since 1970, as with Confluent's sink: the server takes"
+    " them for milliseconds, so 2020-01-01 is found in 1970. Use the transformation TimestampConverter, or a mapping of"
+    " integers."
+)
+_OF_DEBEZIUM = (
+    "dates and times of Debezium, of which documents have the {units}, as with Confluent's sink: the server takes them"
+    " for milliseconds since 1970, so they are found at another time. Set time.precision.mode=connect for Debezium's"
+    " connector, use the transformation TimestampConverter, or a mapping of long."
+)
 # Whether something exists. HEAD would do, but its answer cannot say why it is refused.
 _ALIASES = "?filter_path=error,status,*.aliases"
 _REQUIRE_ALIAS = "&require_alias=true"
@@ -321,24 +338,31 @@ class Targets:
             self.created.append(name)
         return False
 
-    def _name_dates(self, name: str, paths: Sequence[str]) -> None:
-        """Name dates whose days the server takes for milliseconds."""
-        shown = self._call("GET", f"/{quote(name, '')}/_mapping").body if paths else None
+    def _name_dates(self, name: str, dates: Sequence[tuple[str, str]]) -> None:
+        """Name numbers of other units that the server takes for milliseconds; `dates`: see `dates_in`."""
+        shown = self._call("GET", f"/{quote(name, '')}/_mapping").body if dates else None
         mappings = [index.get("mappings") for index in shown.values()] if isinstance(shown, dict) else []
-        found = [path for path in paths if any(is_date(mapping, path) for mapping in mappings)]
-        sentence = (
-            f"{name} has the type date for dates of Kafka Connect, of which documents have the days since 1970, as with"
-            " Confluent's sink: the server takes them for milliseconds, so 2020-01-01 is found in 1970."
-            f" Use the transformation TimestampConverter, or a mapping of integers. Fields: {', '.join(found)}."
-        )
-        if found and sentence not in self.notes:
-            self.notes.append(sentence)
+        found = [one for one in dates if any(is_date(mapping, one[0]) for mapping in mappings)]
+        days = [path for path, kind in found if kind == DATE]
+        others = [(path, DEBEZIUM_UNITS[kind]) for path, kind in found if kind != DATE]
+        units = " or ".join(dict.fromkeys(unit for _, unit in others))
+        for what, paths in ((_OF_CONNECT, days), (_OF_DEBEZIUM.format(units=units), [path for path, _ in others])):
+            if paths:
+                self._say(f"{name} has the type date for {what} Fields: {', '.join(paths)}.")
 
     def _name_times_of_1970(self, name: str, schema: Schema | None) -> None:
         """Name a date or time of day from which `@timestamp` is taken; documents have all fields of a schema."""
         known = {field.name: field.schema.name for field in schema.fields} if schema is not None else {}
         first = next((field for field in self._config.timestamp_fields if field in known), "")
-        if found := _NOT_SINCE_1970.get(known.get(first) or ""):
+        kind = known.get(first) or ""
+        if kind in DEBEZIUM_UNITS:
+            self._say(
+                f"{Keys.timestamp_fields} names a number of Debezium ({first}), of which documents have the"
+                f" {DEBEZIUM_UNITS[kind]}. The server takes the @timestamp of {name} for milliseconds since 1970, so it"
+                " is another time. Set time.precision.mode=connect for Debezium's connector, use the transformation"
+                " TimestampConverter, or another field."
+            )
+        if found := _NOT_SINCE_1970.get(kind):
             what, unit, example = found
             self._say(
                 f"{Keys.timestamp_fields} names a {what} of Kafka Connect ({first}), of which documents have the"

@@ -92,3 +92,52 @@ def test_days_and_times_that_become_timestamps_of_a_data_stream_are_named(opense
         assert [named in note and f"({fields.removeprefix('none,')})" in note for note in notes] == [True] * bool(named)
     found = documents(opensearch, stream)
     assert [found[f"{unique_name}+0+{offset}"]["@timestamp"] for offset in (0, 3)] == ["18262", "36000000"]
+
+
+def debezium(name: str) -> Schema:
+    return Schema(Type.INT64, name=f"io.debezium.time.{name}")
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+def test_numbers_of_debezium_that_count_as_milliseconds_are_named(opensearch, unique_name, columnar):
+    """A MicroTimestamp of 2020 was found in the year 52671, and no report said so."""
+    units = {
+        "a": ("MicroTimestamp", "microseconds since 1970"),
+        "b": ("Date", "days since 1970"),
+        "c": ("Timestamp", ""),
+    }
+    schema = s.struct(
+        *((field, debezium(kind)) for field, (kind, _) in units.items()), ("d", debezium("NanoTimestamp"))
+    )
+    mapping = {"properties": {field: {"type": "date"} for field in units} | {"d": {"type": "long"}}}
+    assert opensearch.request("PUT", f"/{unique_name}", {"mappings": mapping})[0] == 200
+    runner = SearchTask(opensearch.url, unique_name, key_ignore="true").open()
+    value = {"a": 1_600_000_000_000_000, "b": 18500, "c": 1_600_000_000_000, "d": 1_600_000_000_000_000_000}
+    made = [record(n, value, schema=schema, topic=unique_name) for n in range(3)]
+    if columnar:
+        batch = to_columns(made)
+        assert runner.put_columns([batch], batch.offsets)
+    else:
+        for one in made:
+            runner.put(one)
+    runner.complete()
+    runner.close()
+    (note,) = runner.notes.sentences
+    assert note.startswith(
+        f"{unique_name} has the type date for dates and times of Debezium, of which documents have the"
+    )
+    assert "the microseconds since 1970 or days since 1970, as" in note and note.endswith("Fields: a, b.")
+    assert len(documents(opensearch, unique_name)) == 3
+
+
+def test_number_of_debezium_that_becomes_the_timestamp_of_a_data_stream_is_named(opensearch, unique_name):
+    stream = f"logs-days-{unique_name}"
+    template = {"index_patterns": [stream], "data_stream": {}, "template": {"settings": {"number_of_replicas": 0}}}
+    assert opensearch.request("PUT", f"/_index_template/{unique_name}", template)[0] == 200
+    config = {"data_stream_type": "logs", "data_stream_dataset": "days", "key_ignore": "true"}
+    runner = SearchTask(opensearch.url, unique_name, **config, data_stream_timestamp_field="at").open()
+    schema = s.struct(("at", debezium("MicroTimestamp")))
+    runner.put(record(0, {"at": 1_600_000_000_000_000}, schema=schema, topic=unique_name))
+    runner.complete()
+    runner.close()
+    assert any("names a number of Debezium (at), of which documents" in note for note in runner.notes.sentences)
