@@ -190,6 +190,8 @@ class SinkLoop:
         if pieces:
             if self._sink.put_columns(pieces, batch.offsets, self._columns.nulls):
                 self._converter.unread.add_batch(batch)
+                if len(self._policy.dead_letters) != self._letters:
+                    self._ends_with(batch.topic_partition, int(batch.offsets[-1]))
                 return len(batch)
             self.slow_path.because_of(self._sink.refused_columns)
         if pieces is None or len(batch) <= SMALLEST_COLUMN_BATCH:
@@ -244,7 +246,7 @@ class SinkLoop:
         letters = self._policy.dead_letters
         for record in records:
             self._put(tp, record)
-            if len(letters) != self._letters and self._ends_with(tp, record):
+            if len(letters) != self._letters and self._ends_with(tp, record.offset):
                 return
 
     def _put_converted(
@@ -259,14 +261,14 @@ class SinkLoop:
                 self._sink.count_left_out(tp, record.offset, is_dead_letter=False)
             else:
                 self._sink.put(converted)
-            if len(letters) != self._letters and self._ends_with(tp, record):
+            if len(letters) != self._letters and self._ends_with(tp, record.offset):
                 return
 
-    def _ends_with(self, tp: TopicPartition, record: KafkaRecord) -> bool:
-        """Whether a partition ends with a record that has a dead letter, or was the reason for some."""
+    def _ends_with(self, tp: TopicPartition, offset: int) -> bool:
+        """Whether a partition ends with a record that has a dead letter, or with one after which some were reported."""
         self._letters = len(self._policy.dead_letters)
         if self._policy.is_full:
-            self._stopped[tp] = record.offset + 1
+            self._stopped[tp] = offset + 1
         return self._policy.is_full
 
     def _put(self, tp: TopicPartition, record: KafkaRecord) -> None:

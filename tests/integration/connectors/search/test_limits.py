@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from airflow_connect.errors import SearchError, UnavailableError
+from airflow_connect.kafka.reading import batch_fetch
+from airflow_connect.runtime.executor.sink import coalescing
 from tests.devstack.opensearch import OpenSearchServer
 from tests.support.copies.jdbc_sink_tasks import record
 from tests.support.copies.search_sink import SearchTask, documents, search_sink
 from tests.support.servers.search_proxy import search_proxy
+from tests.support.steps import HookedEngine
 
 pytestmark = pytest.mark.integration
 MOST_BYTES = 128 << 10
 PRESSURE_BYTES = 64 << 10
 # Full requests only, so that their sizes are known.
 ONE_BY_ONE = {"max_in_flight_requests": "1", "max_retries": "20", "linger_ms": "600000"}
+_PREDICATE = "org.apache.kafka.connect.transforms.predicates.HasHeaderKey"
+HAS_NO_COLUMNS = {
+    "transforms": "drop", "transforms.drop.type": "org.apache.kafka.connect.transforms.Filter",
+    "transforms.drop.predicate": "marked", "predicates": "marked", "predicates.marked.type": _PREDICATE,
+    "predicates.marked.name": "x",
+}  # fmt: skip
 BREAKER = "network.breaker.inflight_requests.limit"
 
 
@@ -141,3 +151,30 @@ def test_index_that_was_closed_and_restored_from_a_snapshot_is_named(kafka, smal
     sink.set_offsets({0: 1})
     assert notes_of_a_run() == []
     assert sorted(sink.documents()) == [f"{topic}+0+{n}" for n in range(5)]
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+def test_run_ends_early_if_the_server_refuses_many_documents(
+    kafka, opensearch, make_topic, produce, unique_name, monkeypatch, columnar
+):
+    """In columns, the dead letters of a run had no limit."""
+    monkeypatch.setattr(batch_fetch, "MAX_MESSAGES", 300)
+    monkeypatch.setattr(coalescing, "PARTITION_RECORDS", 300)
+    topic = make_topic(partitions=1)
+    produce(topic, [(0, None, json.dumps({"n": "bad" if n % 2 else n})) for n in range(3000)])
+    sink = search_sink(kafka, opensearch, topic, errors_tolerance="all", batch_size="100", max_buffered_records="200")
+    dead_letters = "errors.deadletterqueue.topic."
+    sink.config |= {f"{dead_letters}name": f"{unique_name}-dlq", f"{dead_letters}replication.factor": "1"}
+    if not columnar:
+        sink.config |= HAS_NO_COLUMNS
+    mapping = {"properties": {"n": {"type": "long"}}}
+    assert opensearch.request("PUT", f"/{sink.bucket}/_mapping", mapping)[0] == 200
+    sink.engine = HookedEngine(change=lambda task: replace(task, max_dead_letter_bytes=20_000))
+    first = sink.run()
+    assert any("ended early in 1 partition" in note for note in first.notes)
+    assert 100 < first.dead_lettered < 1000
+    reports = [first]
+    while (report := sink.run()).status != "empty":
+        reports.append(report)
+    assert sum(report.dead_lettered for report in reports) == 1500
+    assert sorted(value["n"] for value in sink.documents().values()) == list(range(0, 3000, 2))
