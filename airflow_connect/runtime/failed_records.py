@@ -27,7 +27,7 @@ def too_many(failed: int, limit: int, places: Sequence[str], who: str) -> TooMan
     return TooManyErrorsError(
         f"{who} had {plural(failed, 'failed record')}, more than errors.max.records={limit} allows. "
         f"The first: {'; '.join(places)}.",
-        suggestion="Nothing became visible and no offset was committed. Fix the cause, or raise errors.max.records.",
+        suggestion="Fix the cause, or raise errors.max.records. The next run begins at the committed offsets.",
         config_path="errors.max.records",
     )
 

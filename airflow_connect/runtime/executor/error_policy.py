@@ -111,8 +111,7 @@ class ErrorPolicy:
             raise self._ended(_located(record, failure, error))
         self._count(record, failure, error)
         if self._errors.log:
-            text = one_line(self._text(record, failure))
-            log.error("Error encountered in task %s-%d. %s", self._connector, self._task, text)
+            self._log(record, failure)
         if not self._errors.dead_letter_topic or isinstance(record, SourceRecord):
             self.skipped[failure.reason] += 1
             return False
@@ -124,9 +123,11 @@ class ErrorPolicy:
         return self.handle(record, failure) if self._errors.dead_letter_topic else False
 
     def leave_out(self, record: KafkaRecord, failure: Failure) -> bool:
-        """A record that the sink drops deliberately: no failure, so it needs no `errors.tolerance=all`."""
-        if self._errors.tolerate or not self._errors.dead_letter_topic:
-            return self.report(record, failure)
+        """A record that the sink drops deliberately: no failure, so it needs no `errors.tolerance=all`, nor counts."""
+        if not self._errors.dead_letter_topic:
+            return False
+        if self._errors.tolerate and self._errors.log:
+            self._log(record, failure)
         self.dead_letters.append(self._dead_letter(record, failure))
         return True
 
@@ -176,6 +177,10 @@ class ErrorPolicy:
     def _ended(self, error: ConnectError) -> ConnectError:
         self._final = error
         return error
+
+    def _log(self, record: KafkaRecord | SourceRecord, failure: Failure) -> None:
+        text = one_line(self._text(record, failure))
+        log.error("Error encountered in task %s-%d. %s", self._connector, self._task, text)
 
     def _text(self, record: KafkaRecord | SourceRecord, failure: Failure) -> str:
         """Connect's own wording (ProcessingContext.toString), so existing log searches keep working."""
@@ -243,8 +248,8 @@ def put_failed(where: str, error: Exception) -> Exception:
     return TaskFailedError(
         f"Writing the record at {where} failed with {describe_exception(error)}.",
         code="task.put_failed",
-        suggestion="Nothing became visible. If it happens again, the class that writes, partitions or finds "
-        "timestamps has a bug.",
+        suggestion="The next run begins at the committed offsets. If it happens again, the class that writes,"
+        " partitions or finds timestamps has a bug.",
     )
 
 
