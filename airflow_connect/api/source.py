@@ -7,7 +7,7 @@ org.apache.kafka.connect.storage.OffsetStorageReader (KIP-26, KIP-618, KIP-875).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
@@ -96,6 +96,10 @@ class SourceConnectorContext(ConnectorContext, Protocol):
     @property
     def tasks_ended(self) -> bool:
         """Whether `reconcile_offsets` is called because the tasks of a run have ended: nothing is planned after it."""
+
+    @property
+    def limits_reached(self) -> Collection[str]:
+        """Keys of the limits (`run.max.records` and others) that have ended tasks of the run; empty before that."""
 
     @property
     def cluster_id(self) -> str:

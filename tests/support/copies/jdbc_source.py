@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,7 @@ class _Context:
     transaction = None
     aws: Mapping[str, str] = {}
     only_plans = tasks_ended = False
+    limits_reached: Collection[str] = ()
     clock_ms = 0
     records_left = None
 

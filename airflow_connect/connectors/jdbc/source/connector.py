@@ -41,6 +41,7 @@ from airflow_connect.connectors.jdbc.source.offsets.start import (
     note_later_tables,
     start_position,
 )
+from airflow_connect.connectors.jdbc.source.offsets.turns import Turns, note_left
 from airflow_connect.connectors.jdbc.source.offsets.unfinished import note_unfinished
 from airflow_connect.connectors.jdbc.source.read.bounds import bounds, state_of
 from airflow_connect.connectors.jdbc.source.read.changed import RANGES, ranges_of, ranges_partition
@@ -138,7 +139,8 @@ class JdbcSourceConnector(SourceConnector):
             if later and tables_with_offsets(self.context.offset_reader.committed()):
                 note_later_tables(later, self.context.note)
             new = [item for item in waiting if division.load_of(item) or self._is_new(item, found)]
-            self._keep(waiting)
+            turns = Turns(self.config, self.context.kept, partial(self._offset, found=found))
+            self._keep(waiting, turns)
             with database.failures("divide large tables"):
                 division.add(waiting, new, several=several)
                 for item, error in division.bad:
@@ -150,19 +152,20 @@ class JdbcSourceConnector(SourceConnector):
                     )
                 state = state_of(config, database, connection) if division.divided or config.uses_timestamps else ""
         groups = division.groups() if division.divided else grouped(waiting, max_tasks)
-        groups = [sorted(group, key=partial(self._has_begun, found=found)) for group in groups]
+        groups = [sorted(sorted(g, key=turns.rank), key=partial(self._has_begun, found=found)) for g in groups]
         snapshot = self._exported.snapshot.to_json() if self._exported is not None else ""
         return [task_config(self.config, part, end_us, snapshot, several=several, state=state) for part in groups]
 
-    def _keep(self, waiting: Sequence[Item]) -> None:
+    def _keep(self, waiting: Sequence[Item], turns: Turns) -> None:
         """Give the next run what this one has seen; with that of rows that were named, it waits for the report."""
         with_offset = tables_with_offsets(self.context.offset_reader.committed())
         late = self._late.document(with_offset.union(str(item.partition[TABLE]) for item in waiting if item.table))
+        of_turns = turns.document(waiting)
         if self._origin is not None:
             at_once = self._origin.is_urgent and not self._late.has_named
-            self.context.keep({**self._origin.finish(with_offset), **late}, at_once=at_once)
-        elif self._typed.mode == names.INCREMENTING:
-            self.context.keep({**self._late.without_own(self.context.kept), **late})
+            self.context.keep({**self._origin.finish(with_offset), **late, **of_turns}, at_once=at_once)
+        elif self._typed.mode != names.BULK:
+            self.context.keep({**self._late.without_own(self.context.kept), **late, **of_turns})
 
     def reconcile_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
         """Replace the ranges of a table that is loaded completely by one offset (`offsets/ranges.py`).
@@ -180,7 +183,10 @@ class JdbcSourceConnector(SourceConnector):
                 " or because complete ranges of mode bulk are older than a day."
             )
         if self.context.tasks_ended and self._typed.mode == names.BULK:
-            note_unfinished(self.config, committed, found.loads, self.context.run_id, self.context.note)
+            note_unfinished(self.context.limits_reached, committed, found.loads, self.context.run_id, self.context.note)
+        elif self.context.tasks_ended:
+            for sentence in note_left(self.context.kept, committed, self.context.limits_reached):
+                self.context.note(sentence)
         gaps: OffsetChanges = []
         if self._typed.mode == names.INCREMENTING:
             # After tasks, what is kept has rows that this run names: their gaps stay until its report is written.

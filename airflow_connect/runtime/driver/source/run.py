@@ -16,7 +16,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -153,7 +153,8 @@ class SourceRun(RunInProgress):
                 self._name_missing(max(len(offsets), *moved), committed, "during this run")
             if configs and StartedSource.reconciles(self._config.connector_class):
                 self._notes.begin_again()
-                with self._started(committed, tasks_ended=True) as after_tasks:
+                ended_by = {report.source.ended_by for report in reports if report.source is not None}
+                with self._started(committed, ended_by=ended_by) as after_tasks:
                     self._reconcile(kafka, committed, after_tasks)
             if self._config.resolved.worker.sources.offsets_file:
                 kafka.copy_to_file(kafka.read_offsets())
@@ -308,13 +309,15 @@ class SourceRun(RunInProgress):
         if StartedSource.reconciles(self._config.connector_class):
             self._reconciled += kafka.write_offsets(offsets, started.reconcile_offsets())
 
-    def _started(self, offsets: SourceOffsets, *, only_plans: bool = False, tasks_ended: bool = False) -> StartedSource:
+    def _started(
+        self, offsets: SourceOffsets, *, only_plans: bool = False, ended_by: Collection[str] | None = None
+    ) -> StartedSource:
         config, aws = self._config.resolved.connector.raw, dict(self._config.spec.aws)
         run = ConnectorRun(
             config, self._config.run_id, aws, self._cluster_id, lambda: self._admin_settings, dict(self._kept)
         )
         connector, notes = self._config.connector_class, self._notes
-        return StartedSource(connector, run, offsets, notes, only_plans=only_plans, tasks_ended=tasks_ended)
+        return StartedSource(connector, run, offsets, notes, only_plans=only_plans, ended_by=ended_by)
 
     # --- commit --------------------------------------------------------------------------------------------------
 

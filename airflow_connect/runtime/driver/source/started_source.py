@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,11 +38,21 @@ class StartedSource(Started):
         notes: Notes,
         *,
         only_plans: bool = False,
-        tasks_ended: bool = False,
+        ended_by: Collection[str] | None = None,
     ) -> None:
-        """`offsets`: what the connector may read; `notes`: receives its sentences."""
+        """Nothing is called yet.
+
+        Args:
+            connector: its class.
+            run: what it gets.
+            offsets: what the connector may read.
+            notes: receives its sentences.
+            only_plans: whether no task will run.
+            ended_by: why the tasks of the run have ended; None: they have not.
+        """
         super().__init__(connector, run)
-        self.only_plans, self.tasks_ended = only_plans, tasks_ended
+        self.only_plans, self.tasks_ended = only_plans, ended_by is not None
+        self.limits_reached = frozenset(reason for reason in ended_by or () if reason.startswith("run.max."))
         self._notes = notes
         self.left_out = LeftOut()
         self.offset_reader = CommittedOffsets(lambda: offsets)

@@ -6,19 +6,18 @@ which comes no further with the same limit: its last rows, and the tables after 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 
 from airflow_connect.api.source import SourceOffset, SourcePartition
 from airflow_connect.connectors.jdbc.source.offsets.positions import BULK_DONE, BULK_RUN, PROTOCOL, QUERY, TABLE
 from airflow_connect.connectors.jdbc.source.offsets.ranges import AFTER, BY, UNTIL
 from airflow_connect.counting import names
 
-LIMITS = ("run.max.records", "run.max.bytes", "run.max.seconds")
 _TABLE, _RANGE = {PROTOCOL, TABLE}, {PROTOCOL, TABLE, BY, AFTER}
 
 
 def note_unfinished(
-    config: Mapping[str, str],
+    reached: Collection[str],
     committed: Iterable[tuple[SourcePartition, SourceOffset]],
     loading: Collection[str],
     run_id: str,
@@ -27,15 +26,15 @@ def note_unfinished(
     """Name what the tasks of a limited run in mode bulk have begun and not completed, unless the next run continues.
 
     Args:
-        config: of the connector.
+        reached: keys of the limits that have ended tasks.
         committed: every offset of the connector, after the tasks.
         loading: names of tables that are read in ranges, of which some are left.
         run_id: of the run.
         note: adds a sentence to the report.
     """
-    limits = " and ".join(key for key in LIMITS if config.get(key, "").strip())
-    if not limits:
+    if not reached:
         return
+    limits = " and ".join(sorted(reached))
     of_run = [(partition, offset) for partition, offset in committed if offset.get(BULK_RUN) == run_id]
     whole = [p for p, offset in of_run if (set(p) == _TABLE or QUERY in p) and not offset.get(BULK_DONE)]
     tables = {str(p[TABLE]) for p in whole if TABLE in p}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
@@ -108,3 +109,35 @@ def test_rows_that_were_compared_are_sent_again_if_the_worker_converts_otherwise
     bulk = {"mode": "bulk", "incrementing.column.name": "", "bulk.changed.only": "true"}
     without = {"value.converter.schemas.enable": "false"}
     assert [run(changed, **bulk).records for changed in ({}, {}, without, without)] == [2, 0, 2, 0]
+
+
+@pytest.mark.parametrize("tasks", ["1", "2"])
+def test_next_run_begins_with_the_tables_that_a_limit_did_not_let_it_reach(
+    run: Run, sqlite_database: Database, tasks: str
+) -> None:
+    """Each run began with the same table, which always had as many new rows as the limit: others were never copied."""
+    sqlite_database.execute(*(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY)" for name in ("pages", "queues", "rules")))
+    copied: Counter[str] = Counter()
+    left = []
+    for _ in range(4):
+        for name in ("orders", "pages"):
+            sqlite_database.execute(
+                f"WITH RECURSIVE g(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM g WHERE n < 20)"
+                f" INSERT INTO {name} SELECT (SELECT coalesce(max(id), 0) FROM {name}) + n FROM g"
+            )
+        sqlite_database.execute("INSERT INTO queues DEFAULT VALUES", "INSERT INTO rules DEFAULT VALUES")
+        report = run(run_max_records="6", tasks_max=tasks)
+        assert report.source is not None
+        copied.update({topic.rpartition("-")[2]: count for topic, count in report.source.topics.items()})
+        left.append([note for note in report.notes if "before it had read anything of" in note])
+    assert set(copied) == {"orders", "pages", "queues", "rules"}
+    first = "pages, queues, rules, which have" if tasks == "1" else "pages, which has"
+    assert f"of the table{'s' if tasks == '1' else ''} {first} new rows. The next run begins with" in left[0][0]
+    assert "orders" not in left[0][0] and "orders" in left[1][0]
+
+
+def test_table_with_no_limit_before_it_is_not_called_left(run: Run, sqlite_database: Database) -> None:
+    sqlite_database.execute("CREATE TABLE pages (id INTEGER PRIMARY KEY)", "INSERT INTO pages VALUES (1)")
+    sqlite_database.execute("INSERT INTO orders VALUES (1)")
+    report = run(run_max_records="100")
+    assert report.records == 2 and not [note for note in report.notes if "run.max.records" in note]
