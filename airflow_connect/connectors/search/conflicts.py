@@ -138,14 +138,6 @@ class _Meaning(Enum):
         f" then a newer record is missing. {_REPAIR} If a run was interrupted, or a request was sent again, some of"
         " these records may be the ones that are there."
     )
-    OTHERS = (
-        "{records} NOT written to {target}, and counted as filtered, because it has documents of the same keys with the"
-        " same or higher versions. The first was {place}; its document has version {version}. Versions in {target} are"
-        " of several kinds, because external.version.header or write.method was changed since it got its first"
-        " document, and they do not compare: newer records are missing. Delete {target}, or use another index, and set"
-        " the offsets of the connector back, to write all records again. If a run was interrupted, or a request was"
-        " sent again, some of these records may be the ones that are there."
-    )
     TAKEN = (
         "{records} NOT written to {target}, and counted as filtered, because the data stream has documents with these"
         " keys already. The first was {place}. A data stream keeps the first record of each id; set key.ignore=true to"
@@ -161,16 +153,8 @@ _OF_SERVER: Mapping[int | None, _Meaning] = {
     NOTHING_LEFT: _Meaning.NOTHING_LEFT,
     MAYBE_TWICE: _Meaning.MAYBE_TWICE,
 }
-_COMPARED = frozenset({_Meaning.REPEATED, _Meaning.SAME_VERSION, _Meaning.OLDER, _Meaning.REFUSED})
 _NOT_WRITTEN = frozenset(
-    {
-        _Meaning.REFUSED,
-        _Meaning.MIXED,
-        _Meaning.OTHERS,
-        _Meaning.TAKEN,
-        _Meaning.DROPPED,
-        _Meaning.IN_FAILURE_STORE,
-    }
+    {_Meaning.REFUSED, _Meaning.MIXED, _Meaning.TAKEN, _Meaning.DROPPED, _Meaning.IN_FAILURE_STORE}
 )
 
 
@@ -201,14 +185,13 @@ class Conflicts:
         self._counts: Counter[tuple[_Meaning, str]] = Counter()
         self._first: dict[tuple[_Meaning, str], Conflict] = {}
 
-    def add(self, conflict: Conflict, versions: Versions, *, are_mixed: bool = False, are_others: bool = False) -> bool:
+    def add(self, conflict: Conflict, versions: Versions, *, are_mixed: bool = False) -> bool:
         """Count a conflict.
 
         Args:
             conflict: of a document.
             versions: what the documents of its topic have.
             are_mixed: whether versions that are offsets may be those of another partition, or of an earlier topic.
-            are_others: whether the target has versions of another kind, too.
 
         Returns:
             Whether the record may be in no document, so that it counts as left out.
@@ -216,8 +199,6 @@ class Conflicts:
         meaning = self._meaning(conflict, versions)
         if are_mixed and versions is Versions.OFFSETS and meaning in (_Meaning.REPEATED, _Meaning.OLDER):
             meaning = _Meaning.MIXED
-        if are_others and meaning in _COMPARED:
-            meaning = _Meaning.OTHERS
         self._counts[meaning, conflict.target] += 1
         self._first.setdefault((meaning, conflict.target), conflict)
         return meaning in _NOT_WRITTEN

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.cluster_facts import TopicChange
 from airflow_connect.api.sink import Delivery, SinkConnector
 from airflow_connect.api.sink_state import PlannedState, StateAfter
-from airflow_connect.connectors.search import filled, indices, keys, known, mixed
+from airflow_connect.connectors.search import filled, indices, keys, mixed
 from airflow_connect.connectors.search.changes import change_note
 from airflow_connect.connectors.search.client import SearchClient
 from airflow_connect.connectors.search.config import DocumentConfig, SearchSinkConfig
@@ -87,9 +86,7 @@ class ElasticsearchSinkConnector(SinkConnector):
 
     def plan_state(self, run: PlannedRun) -> PlannedState:
         """Which topics have other partitions than their documents by key, or another id."""
-        state = mixed.at_plan(run)
-        of_tasks = {**state.for_tasks, **known.for_tasks(run.kept)}
-        return replace(state, for_tasks={"v": 1, **of_tasks} if of_tasks else {})
+        return mixed.at_plan(run)
 
     def state_after(self, run: CopiedRun) -> StateAfter:
         """Which topics have filled an index by key, and which index it is.
@@ -104,12 +101,7 @@ class ElasticsearchSinkConnector(SinkConnector):
         follows = _UPSERTS if config.upserts else _VERSIONS
         spread = notes_on_spread(run, "document", follows)
         changed = mixed.state_after(run, by_key.kept)
-        written, notes = known.state_after(run)
-        kept = {**by_key.kept, **seen.kept, **changed, **written}
-        return StateAfter(
-            kept=known.bounded({"v": 1, **kept}, run) if kept else {},
-            notes=[*by_key.notes, *spread, *seen.notes, *notes],
-        )
+        return StateAfter(kept={**by_key.kept, **seen.kept, **changed}, notes=[*by_key.notes, *spread, *seen.notes])
 
     def notes_on_changes(self, changes: Sequence[TopicChange]) -> Sequence[str]:
         """That the order of the records of a key, or the ids of documents, may not be what they were."""

@@ -269,11 +269,6 @@ def uuid_of(index: str) -> str:
     return index.partition(_HISTORY)[0]
 
 
-def are_same(before: Collection[str], now: Collection[str]) -> bool:
-    """Whether a target has an index that it had, by their ids; also if that is not known."""
-    return not before or not now or bool({*map(uuid_of, before)} & {*map(uuid_of, now)})
-
-
 def _restored(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Indices that were closed, and restored from a snapshot."""
     return [

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.sink_state import PlannedState
 from airflow_connect.connectors.search.filled import topics_of_targets
-from airflow_connect.connectors.search.indices import BEHIND, INDICES, are_same, indices_of_targets
+from airflow_connect.connectors.search.indices import BEHIND, INDICES, indices_of_targets, uuid_of
 
 if TYPE_CHECKING:
     from airflow_connect.api.sink_state import CopiedRun, PlannedRun
@@ -60,7 +60,7 @@ def state_after(run: CopiedRun, filled: Mapping[str, Any]) -> dict[str, Any]:
         seen |= {name: list(found.values()) for name, found in report.details.get(BEHIND, {}).items()}
         for targets in recreated.values():
             for name in seen.keys() & targets.keys():
-                if not are_same(targets[name], seen[name]):
+                if not _are_same(targets[name], seen[name]):
                     del targets[name]
     return _document(partitions, grown, {topic: targets for topic, targets in recreated.items() if targets})
 
@@ -76,7 +76,12 @@ def are_mixed(state: Mapping[str, Any], topic: str, target: str, ids: Collection
     """
     _, grown, recreated = _of_earlier_runs(state)
     before = recreated.get(topic, {}).get(target)
-    return topic in grown or (before is not None and are_same(before, ids))
+    return topic in grown or (before is not None and _are_same(before, ids))
+
+
+def _are_same(before: Collection[str], now: Collection[str]) -> bool:
+    """Whether a target has an index that it had; also if that is not known."""
+    return not before or not now or bool({*map(uuid_of, before)} & {*map(uuid_of, now)})
 
 
 def _of_earlier_runs(kept: Mapping[str, Any]) -> tuple[dict[str, int], set[str], _Recreated]:

@@ -21,14 +21,6 @@ from airflow_connect.connectors.search.conflicts import Conflicts, Versions
 from airflow_connect.connectors.search.documents import DocumentMaker, no_value
 from airflow_connect.connectors.search.filled import TARGETS
 from airflow_connect.connectors.search.indices import BEHIND, CREATED, INDICES, WRITTEN
-from airflow_connect.connectors.search.known import (
-    FORMS,
-    Known,
-    form_of,
-    has_other_versions,
-    is_one_of_many,
-    known_targets,
-)
 from airflow_connect.connectors.search.mixed import are_mixed
 from airflow_connect.connectors.search.sending import BulkSender
 from airflow_connect.connectors.search.targets import Target, Targets
@@ -63,13 +55,10 @@ class ElasticsearchSinkTask(SinkTask):
         self._filled: dict[tuple[str, int], set[str]] = {}
         self._begun: set[tuple[str, int, str]] = set()  # partitions and targets
         self._mixed: set[tuple[str, str]] = set()  # topics in Kafka and targets
-        self._others: set[tuple[str, str]] = set()  # the same
-        self._forms: dict[tuple[str, int], dict[str, set[str]]] = {}
         self._created: set[str] = set()
         self._unavailable: Counter[str] = Counter()  # target -> documents with a placeholder
         self._has_told_indices = False
         self._keys = KeysInKafka()
-        self._known: dict[str, Known] = {}
 
     @property
     def needs_keys(self) -> bool:  # type: ignore[override]
@@ -90,14 +79,13 @@ class ElasticsearchSinkTask(SinkTask):
         self._maker = DocumentMaker(settings)
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
-        """Learn where the partitions end, what earlier runs have written, and that all nodes are of one cluster.
+        """Learn where the partitions end, and that all nodes are of one cluster.
 
         Raises:
             SearchError: they are not.
         """
         assert self._client is not None
         self._conflicts = Conflicts({one.topic_partition: one.end for one in self.context.ranges})
-        self._known = known_targets(self.context.run.state)
         if untold := self._client.check_one_cluster():
             self.context.note(
                 "It could not be seen whether all nodes of connection.url are of one cluster, because the user may not"
@@ -166,8 +154,6 @@ class ElasticsearchSinkTask(SinkTask):
         """The targets that the partition fills by key; with the first partition, the indices of the task."""
         targets = self._filled.get((partition.topic, partition.partition))
         found: dict[str, Any] = {TARGETS: sorted(targets)} if targets else {}
-        if forms := self._forms.get((partition.topic, partition.partition)):
-            found[FORMS] = {target: sorted(own) for target, own in sorted(forms.items())}
         found |= self._keys.details(partition)
         targets_seen = self._targets
         if not self._has_told_indices and targets_seen is not None and (targets_seen.ids or targets_seen.behind):
@@ -205,8 +191,6 @@ class ElasticsearchSinkTask(SinkTask):
         self._created.update(created)
         first = next((f"{one.topic_partition} from offset {one.start}" for one in self.context.ranges if one.start), "")
         for name in created if first else ():
-            if is_one_of_many(self._known, name, {topic for topic, _, target in self._begun if target == name}):
-                continue
             self.context.note(
                 f"{name} was missing and was created. This run writes {first} on. If earlier runs have written the"
                 " records before, and it was deleted, they are not in it: set the offsets of the connector back, to"
@@ -262,7 +246,6 @@ class ElasticsearchSinkTask(SinkTask):
         begun = (records.original_topic, records.original_partition, target.name)
         if begun not in self._begun:
             self._begun.add(begun)
-            self._see_form(target, records)
             if self._config.ids_of(records.topic) == keys.BY_OFFSET:
                 ids = [f"{records.original_topic}+{records.original_partition}+{offset}" for offset in offsets]
                 self._targets.look_for_earlier(target.name, ids)
@@ -271,15 +254,6 @@ class ElasticsearchSinkTask(SinkTask):
             if are_mixed(self.context.run.state, records.original_topic, target.name, ids):
                 self._mixed.add((records.original_topic, target.name))
             self._filled.setdefault((records.original_topic, records.original_partition), set()).add(target.name)
-
-    def _see_form(self, target: Target, records: SinkRecord | RecordColumns) -> None:
-        """What documents of a partition have as ids and versions; whether earlier ones have other versions."""
-        assert self._config is not None and self._targets is not None
-        form = form_of(self._config, records.topic)
-        place = (records.original_topic, records.original_partition)
-        self._forms.setdefault(place, {}).setdefault(target.name, set()).add(form)
-        if has_other_versions(self._known, target.name, form, self._targets.ids_of(target.name)):
-            self._others.add((records.original_topic, target.name))
 
     def _see_keys(self, target: Target, batch: RecordColumns) -> None:
         """The same as for each record in `_add`."""
@@ -322,10 +296,8 @@ class ElasticsearchSinkTask(SinkTask):
         assert self._sender is not None and self._config is not None
         for conflict in self._sender.take_conflicts():
             place = conflict.place
-            where = (place.topic, conflict.target)
-            is_mixed, is_other = where in self._mixed, where in self._others
-            versions = self._config.versions_of(place.renamed)
-            if self._conflicts.add(conflict, versions, are_mixed=is_mixed, are_others=is_other):
+            is_mixed = (place.topic, conflict.target) in self._mixed
+            if self._conflicts.add(conflict, self._config.versions_of(place.renamed), are_mixed=is_mixed):
                 self.context.leave_out(SinkRecord(topic=place.topic, partition=place.partition, offset=place.offset))
         for record, error in self._sender.take_rejected():
             if self._config.on_malformed == keys.FAIL:
