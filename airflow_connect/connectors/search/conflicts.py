@@ -119,9 +119,8 @@ class _Meaning(Enum):
         "{records} not written, because a record of the same key with a higher version was in {target} first, as"
         " happens after an interrupted run, when several requests are sent at the same time, and if"
         " external.version.header goes back. The first was {place}; its document has version {version}. These records"
-        " may be missing if records of a key are in several partitions, if another topic fills {target}, too, if"
-        " another program changes or deletes its documents, which counts their versions up, or if"
-        " external.version.header or write.method was changed since they were written, which takes another index."
+        " may be missing if records of a key are in several partitions, if another topic fills {target}, too, or if"
+        " another program changes or deletes its documents, which counts their versions up."
     )
     REFUSED = (
         "{records} NOT written to {target}, and counted as filtered: the documents with these keys have versions beyond"
@@ -138,6 +137,14 @@ class _Meaning(Enum):
         f" then a newer record is missing. {_REPAIR} If a run was interrupted, or a request was sent again, some of"
         " these records may be the ones that are there."
     )
+    CHANGED = (
+        "{records} NOT written to {target}, and counted as filtered, because it has documents of the same keys with the"
+        " same or higher versions. The first was {place}; its document has version {version}."
+        " external.version.header or write.method was changed since documents were written to {target}, so that they"
+        " may have versions of another kind, and a newer record is missing. Use another index, or delete {target}, and"
+        " copy the topic again. If a run was interrupted, or a request was sent again, some of these records may be the"
+        " ones that are there."
+    )
     TAKEN = (
         "{records} NOT written to {target}, and counted as filtered, because the data stream has documents with these"
         " keys already. The first was {place}. A data stream keeps the first record of each id; set key.ignore=true to"
@@ -153,8 +160,9 @@ _OF_SERVER: Mapping[int | None, _Meaning] = {
     NOTHING_LEFT: _Meaning.NOTHING_LEFT,
     MAYBE_TWICE: _Meaning.MAYBE_TWICE,
 }
+_OF_VERSIONS = frozenset({_Meaning.REPEATED, _Meaning.SAME_VERSION, _Meaning.OLDER, _Meaning.REFUSED, _Meaning.MIXED})
 _NOT_WRITTEN = frozenset(
-    {_Meaning.REFUSED, _Meaning.MIXED, _Meaning.TAKEN, _Meaning.DROPPED, _Meaning.IN_FAILURE_STORE}
+    {_Meaning.REFUSED, _Meaning.MIXED, _Meaning.CHANGED, _Meaning.TAKEN, _Meaning.DROPPED, _Meaning.IN_FAILURE_STORE}
 )
 
 
@@ -185,13 +193,16 @@ class Conflicts:
         self._counts: Counter[tuple[_Meaning, str]] = Counter()
         self._first: dict[tuple[_Meaning, str], Conflict] = {}
 
-    def add(self, conflict: Conflict, versions: Versions, *, are_mixed: bool = False) -> bool:
+    def add(
+        self, conflict: Conflict, versions: Versions, *, are_mixed: bool = False, are_changed: bool = False
+    ) -> bool:
         """Count a conflict.
 
         Args:
             conflict: of a document.
             versions: what the documents of its topic have.
             are_mixed: whether versions that are offsets may be those of another partition, or of an earlier topic.
+            are_changed: whether documents may have versions of another kind than the records.
 
         Returns:
             Whether the record may be in no document, so that it counts as left out.
@@ -199,6 +210,8 @@ class Conflicts:
         meaning = self._meaning(conflict, versions)
         if are_mixed and versions is Versions.OFFSETS and meaning in (_Meaning.REPEATED, _Meaning.OLDER):
             meaning = _Meaning.MIXED
+        if are_changed and versions in (Versions.OFFSETS, Versions.HEADER) and meaning in _OF_VERSIONS:
+            meaning = _Meaning.CHANGED
         self._counts[meaning, conflict.target] += 1
         self._first.setdefault((meaning, conflict.target), conflict)
         return meaning in _NOT_WRITTEN

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.cluster_facts import TopicChange
 from airflow_connect.api.sink import Delivery, SinkConnector
 from airflow_connect.api.sink_state import PlannedState, StateAfter
-from airflow_connect.connectors.search import filled, indices, keys, mixed
+from airflow_connect.connectors.search import filled, indices, keys, mixed, routes
 from airflow_connect.connectors.search.changes import change_note
 from airflow_connect.connectors.search.client import SearchClient
 from airflow_connect.connectors.search.config import DocumentConfig, SearchSinkConfig
@@ -85,8 +86,10 @@ class ElasticsearchSinkConnector(SinkConnector):
         SearchClient(SearchSinkConfig.from_config(config).connection).close()
 
     def plan_state(self, run: PlannedRun) -> PlannedState:
-        """Which topics have other partitions than their documents by key, or another id."""
-        return mixed.at_plan(run)
+        """Which topics have other partitions than their documents by key, or another id, and where they went."""
+        planned = mixed.at_plan(run)
+        known = routes.for_tasks(run.kept, self.config)
+        return replace(planned, for_tasks={"v": 1, **planned.for_tasks, **known}) if known else planned
 
     def state_after(self, run: CopiedRun) -> StateAfter:
         """Which topics have filled an index by key, and which index it is.
@@ -101,7 +104,11 @@ class ElasticsearchSinkConnector(SinkConnector):
         follows = _UPSERTS if config.upserts else _VERSIONS
         spread = notes_on_spread(run, "document", follows)
         changed = mixed.state_after(run, by_key.kept)
-        return StateAfter(kept={**by_key.kept, **seen.kept, **changed}, notes=[*by_key.notes, *spread, *seen.notes])
+        routed = routes.RoutesAfter(run, self.config)
+        kept = {**by_key.kept, **seen.kept, **changed, **routed.kept}
+        for part in (filled.FILLED, indices.INDICES, indices.BEHIND) if routed.forgotten else ():
+            kept[part] = {name: own for name, own in kept.get(part, {}).items() if name not in routed.forgotten}
+        return StateAfter(kept=kept, notes=[*by_key.notes, *spread, *seen.notes, *routed.notes])
 
     def notes_on_changes(self, changes: Sequence[TopicChange]) -> Sequence[str]:
         """That the order of the records of a key, or the ids of documents, may not be what they were."""

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 TARGETS = "targets"
 """Member of what a task returns for a partition: the targets of its records with offsets as versions."""
-_VERSION, _FILLED = 1, "filled"
+FILLED = "filled"
+"""Member of the document."""
+_VERSION = 1
 _SHOWN = 3
 
 
@@ -30,12 +32,12 @@ def state_after(run: CopiedRun) -> StateAfter:
         filled.setdefault(target, set()).add(topic)
     kept = {target: sorted(topics) for target, topics in sorted(filled.items()) if topics}
     notes = [_note(target, kept[target]) for target in sorted({target for target, _ in now}) if len(kept[target]) > 1]
-    return StateAfter(kept={"v": _VERSION, _FILLED: kept} if kept else {}, notes=notes)
+    return StateAfter(kept={"v": _VERSION, FILLED: kept} if kept else {}, notes=notes)
 
 
 def topics_of_targets(kept: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
     """The topics of each target when a run committed last; {} for the document of another class."""
-    filled = kept.get(_FILLED)
+    filled = kept.get(FILLED)
     return filled if kept.get("v") == _VERSION and isinstance(filled, Mapping) else {}
 
 

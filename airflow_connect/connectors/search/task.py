@@ -12,7 +12,7 @@ from airflow_connect.api.columns import NullValues
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.sink import SinkTask
-from airflow_connect.connectors.search import keys
+from airflow_connect.connectors.search import keys, routes
 from airflow_connect.connectors.search.bulks import Bulk, Waiting, column_bulks
 from airflow_connect.connectors.search.client import SearchClient
 from airflow_connect.connectors.search.columns import column_actions, has_columns
@@ -55,6 +55,8 @@ class ElasticsearchSinkTask(SinkTask):
         self._filled: dict[tuple[str, int], set[str]] = {}
         self._begun: set[tuple[str, int, str]] = set()  # partitions and targets
         self._mixed: set[tuple[str, str]] = set()  # topics in Kafka and targets
+        self._changed: set[tuple[str, str]] = set()  # the same
+        self._routes: dict[tuple[str, int], dict[tuple[str, str], str]] = {}  # (renamed, target) -> form
         self._created: set[str] = set()
         self._unavailable: Counter[str] = Counter()  # target -> documents with a placeholder
         self._has_told_indices = False
@@ -151,9 +153,11 @@ class ElasticsearchSinkTask(SinkTask):
         return True
 
     def details(self, partition: TopicPartition) -> dict[str, Any]:
-        """The targets that the partition fills by key; with the first partition, the indices of the task."""
+        """The targets of the partition, and how it fills them; with the first partition, the indices of the task."""
         targets = self._filled.get((partition.topic, partition.partition))
         found: dict[str, Any] = {TARGETS: sorted(targets)} if targets else {}
+        if routed := self._routes.get((partition.topic, partition.partition)):
+            found[routes.ROUTES] = [[*route, form] for route, form in sorted(routed.items())]
         found |= self._keys.details(partition)
         targets_seen = self._targets
         if not self._has_told_indices and targets_seen is not None and (targets_seen.ids or targets_seen.behind):
@@ -190,7 +194,11 @@ class ElasticsearchSinkTask(SinkTask):
         created, self._targets.created = self._targets.created, []
         self._created.update(created)
         first = next((f"{one.topic_partition} from offset {one.start}" for one in self.context.ranges if one.start), "")
+        topics = {target: topic for (topic, _), found in self._routes.items() for _, target in found}
+        state = self.context.run.state
         for name in created if first else ():
+            if routes.is_expected(state, topics.get(name, ""), name):
+                continue
             self.context.note(
                 f"{name} was missing and was created. This run writes {first} on. If earlier runs have written the"
                 " records before, and it was deleted, they are not in it: set the offsets of the connector back, to"
@@ -249,6 +257,12 @@ class ElasticsearchSinkTask(SinkTask):
             if self._config.ids_of(records.topic) == keys.BY_OFFSET:
                 ids = [f"{records.original_topic}+{records.original_partition}+{offset}" for offset in offsets]
                 self._targets.look_for_earlier(target.name, ids)
+        routed = self._routes.setdefault((records.original_topic, records.original_partition), {})
+        if (records.topic, target.name) not in routed:
+            form = routed[records.topic, target.name] = routes.form_of(self._config, records.topic)
+            place, ids = (records.original_topic, target.name), self._targets.ids_of(target.name)
+            if routes.are_changed(self.context.run.state, place, form, ids):
+                self._changed.add(place)
         if not self._config.upserts and self._config.versions_of(records.topic) is Versions.OFFSETS:
             ids = self._targets.ids_of(target.name)
             if are_mixed(self.context.run.state, records.original_topic, target.name, ids):
@@ -287,7 +301,7 @@ class ElasticsearchSinkTask(SinkTask):
     def _send_bulk(self, bulk: Bulk) -> None:
         """Send a request; one at a time where a conflict must not come from a later request that was faster."""
         assert self._sender is not None
-        if any(name == bulk.target.name for _, name in self._mixed):
+        if any(name == bulk.target.name for _, name in (*self._mixed, *self._changed)):
             self._sender.wait()
         self._sender.send(bulk)
 
@@ -296,8 +310,9 @@ class ElasticsearchSinkTask(SinkTask):
         assert self._sender is not None and self._config is not None
         for conflict in self._sender.take_conflicts():
             place = conflict.place
-            is_mixed = (place.topic, conflict.target) in self._mixed
-            if self._conflicts.add(conflict, self._config.versions_of(place.renamed), are_mixed=is_mixed):
+            own, versions = (place.topic, conflict.target), self._config.versions_of(place.renamed)
+            are_mixed, are_changed = own in self._mixed, own in self._changed
+            if self._conflicts.add(conflict, versions, are_mixed=are_mixed, are_changed=are_changed):
                 self.context.leave_out(SinkRecord(topic=place.topic, partition=place.partition, offset=place.offset))
         for record, error in self._sender.take_rejected():
             if self._config.on_malformed == keys.FAIL:

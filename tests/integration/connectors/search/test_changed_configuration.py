@@ -1,0 +1,104 @@
+"""Runs whose documents have ids or versions of another kind than those of before, or go to other targets."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.copies.search_sink import documents, search_sink
+
+pytestmark = pytest.mark.integration
+
+STRINGS = "org.apache.kafka.connect.storage.StringConverter"
+
+
+def named(report, words) -> list[str]:
+    return [note for note in report.notes if words in note]
+
+
+def rows(value, count=5, keys=5, timestamp_ms=0, headers=()):
+    return [(0, f"k{n % keys}", json.dumps({"v": value}), timestamp_ms, list(headers)) for n in range(count)]
+
+
+def test_header_that_the_versions_of_documents_do_not_have_is_named(kafka, opensearch, make_topic, produce):
+    """The repair that a note recommends lost all records of the next runs, which said that they were written."""
+    topic = make_topic(partitions=1)
+    sink = search_sink(kafka, opensearch, topic, key_ignore="false")
+    sink.config["key.converter"] = STRINGS
+    produce(topic, rows("old", 40))
+    assert sink.run().records == 40
+    sink.config |= {"external.version.header": "rev", "header.converter": STRINGS}
+    for n in range(2):
+        produce(topic, rows("new", headers=[("rev", b"11")]))
+        report = sink.run()
+        assert len(named(report, f"Documents of {topic} in {sink.bucket} had keys as ids, and offsets")) == 1 - n
+        (note,) = named(report, "versions of another kind")
+        assert note.startswith(f"5 records were NOT written to {sink.bucket}, and counted as filtered")
+        assert (report.records, report.filtered) == (0, 5)
+    assert {one["v"] for one in sink.documents().values()} == {"old"}
+
+
+def test_versions_that_have_counted_upserts_are_named(kafka, opensearch, make_topic, produce):
+    """As many upserts as records of a partition: the next offset is the version of the document."""
+    topic = make_topic(partitions=1)
+    sink = search_sink(kafka, opensearch, topic, key_ignore="false", write_method="upsert")
+    sink.config["key.converter"] = STRINGS
+    produce(topic, [row for n in range(20) for row in rows(n, 1)])
+    assert sink.run().records == 20
+    sink.config["write.method"] = "insert"
+    produce(topic, rows(99, 1))
+    report = sink.run()
+    assert len(named(report, "had keys as ids, and versions that count the upserts at the last run")) == 1
+    assert len(named(report, "versions of another kind")) == report.filtered == 1
+    assert [one["v"] for one in sink.documents().values()] == [19]
+
+
+def test_ids_of_another_kind_are_named(kafka, opensearch, make_topic, produce):
+    topic = make_topic(partitions=1)
+    sink = search_sink(kafka, opensearch, topic)
+    sink.config["key.converter"] = STRINGS
+    found = []
+    for ignores in ("true", "false", "false"):
+        sink.config["key.ignore"] = ignores
+        produce(topic, rows(1))
+        found.append(named(sink.run(), "The documents of before keep their ids"))
+    assert [len(notes) for notes in found] == [0, 1, 0] and len(sink.documents()) == 10
+
+
+def test_index_that_another_one_replaces_in_the_middle_of_a_topic_is_named(kafka, opensearch, make_topic, produce):
+    topic = make_topic(partitions=1)
+    sink = search_sink(kafka, opensearch, topic)
+    produce(topic, rows(1))
+    assert named(sink.run(), "earlier runs") == []
+    other = f"{sink.bucket}-v2"
+    assert opensearch.request("PUT", f"/{other}", {"settings": {"number_of_replicas": 0}})[0] == 200
+    sink.config["topic.to.external.resource.mapping"] = f"{topic}:{other}"
+    produce(topic, rows(2, 2))
+    (note,) = named(sink.run(), "which earlier runs have not written")
+    assert f"they went to {sink.bucket}." in note and f"{topic}-0 from offset 5 on" in note
+    assert len(documents(opensearch, other)) == 2
+    produce(topic, rows(3, 1))
+    assert named(sink.run(), "earlier runs") == []
+
+
+def test_index_of_each_day_is_no_missing_one_unless_it_was_there(kafka, opensearch, make_topic, produce):
+    topic = make_topic(partitions=1)
+    sink = search_sink(kafka, opensearch, topic)
+    sink.config |= {
+        "external.resource.usage": "DISABLED",
+        "topic.to.external.resource.mapping": None,
+        "transforms": "day",
+        "transforms.day.type": "org.apache.kafka.connect.transforms.TimestampRouter",
+        "transforms.day.topic.format": "${topic}-${timestamp}",
+        "transforms.day.timestamp.format": "yyyy",
+    }
+
+    def missing(year):
+        produce(topic, rows(year, 2, timestamp_ms=(year - 1970) * 31_557_600_000 + 10**10))
+        return named(sink.run(), "was missing and was created")
+
+    assert missing(2020) == [] and missing(2021) == []
+    assert len(documents(opensearch, f"{topic}-2021")) == 2
+    assert opensearch.request("DELETE", f"/{topic}-2021")[0] == 200
+    assert len(missing(2021)) == 1
