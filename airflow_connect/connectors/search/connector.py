@@ -15,6 +15,7 @@ from airflow_connect.connectors.search.client import SearchClient
 from airflow_connect.connectors.search.config import DocumentConfig, SearchSinkConfig
 from airflow_connect.connectors.search.conflicts import Versions
 from airflow_connect.connectors.search.targets import Targets
+from airflow_connect.connectors.search.topic_lists import notes_on_lists
 from airflow_connect.converters.keys_in_kafka import notes_on_spread
 from airflow_connect.errors import ConfigError
 
@@ -102,7 +103,7 @@ class ElasticsearchSinkConnector(SinkConnector):
         config = SearchSinkConfig.from_config(self.config)
         _check_written(config, run)
         follows = _UPSERTS if config.upserts else _VERSIONS
-        spread = notes_on_spread(run, "document", follows)
+        spread = [*notes_on_spread(run, "document", follows), *notes_on_lists(run, config)]
         changed = mixed.state_after(run, by_key.kept)
         routed = routes.RoutesAfter(run, self.config)
         kept = {**by_key.kept, **seen.kept, **changed, **routed.kept}

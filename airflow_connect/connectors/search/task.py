@@ -24,6 +24,7 @@ from airflow_connect.connectors.search.indices import BEHIND, CREATED, INDICES, 
 from airflow_connect.connectors.search.mixed import are_mixed
 from airflow_connect.connectors.search.sending import BulkSender
 from airflow_connect.connectors.search.targets import Target, Targets
+from airflow_connect.connectors.search.topic_lists import MOST_NAMES, RENAMED
 from airflow_connect.converters import placeholders
 from airflow_connect.converters.keys_in_kafka import KeysInKafka
 from airflow_connect.errors import DataError
@@ -54,6 +55,7 @@ class ElasticsearchSinkTask(SinkTask):
         self._conflicts = Conflicts({})
         self._filled: dict[tuple[str, int], set[str]] = {}
         self._begun: set[tuple[str, int, str]] = set()  # partitions and targets
+        self._renamed: dict[tuple[str, int], set[str]] = {}
         self._mixed: set[tuple[str, str]] = set()  # topics in Kafka and targets
         self._changed: set[tuple[str, str]] = set()  # the same
         self._routes: dict[tuple[str, int], dict[tuple[str, str], str]] = {}  # (renamed, target) -> form
@@ -159,6 +161,8 @@ class ElasticsearchSinkTask(SinkTask):
         if routed := self._routes.get((partition.topic, partition.partition)):
             found[routes.ROUTES] = [[*route, form] for route, form in sorted(routed.items())]
         found |= self._keys.details(partition)
+        if renamed := self._renamed.get((partition.topic, partition.partition)):
+            found[RENAMED] = sorted(renamed)
         targets_seen = self._targets
         if not self._has_told_indices and targets_seen is not None and (targets_seen.ids or targets_seen.behind):
             self._has_told_indices = True
@@ -251,6 +255,9 @@ class ElasticsearchSinkTask(SinkTask):
     def _note_target(self, target: Target, records: SinkRecord | RecordColumns, offsets: Sequence[int]) -> None:
         """Before documents are sent. `offsets`: of the first records."""
         assert self._config is not None and self._targets is not None
+        renamed = self._renamed.setdefault((records.original_topic, records.original_partition), set())
+        if len(renamed) < MOST_NAMES and (self._config.ignores_key_of or self._config.ignores_schema_of):
+            renamed.add(records.topic)
         begun = (records.original_topic, records.original_partition, target.name)
         if begun not in self._begun:
             self._begun.add(begun)

@@ -102,3 +102,23 @@ def test_index_of_each_day_is_no_missing_one_unless_it_was_there(kafka, opensear
     assert len(documents(opensearch, f"{topic}-2021")) == 2
     assert opensearch.request("DELETE", f"/{topic}-2021")[0] == 200
     assert len(missing(2021)) == 1
+
+
+def test_list_of_topics_takes_names_after_transformations(kafka, opensearch, make_topic, produce):
+    topic = make_topic(partitions=1)
+    sink = search_sink(kafka, opensearch, topic, key_ignore="false", topic_key_ignore=topic)
+    sink.config |= {
+        "key.converter": STRINGS,
+        "topic.to.external.resource.mapping": f"shop-{topic}:{sink.bucket}",
+        "transforms": "name",
+        "transforms.name.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.name.regex": "(.*)",
+        "transforms.name.replacement": "shop-$1",
+    }
+    produce(topic, rows(1, 10, 5))
+    (note,) = named(sink.run(), "has no effect")
+    assert note.startswith(f"topic.key.ignore has {topic}, ") and f"the topic shop-{topic}," in note
+    assert len(sink.documents()) == 5
+    sink.config["topic.key.ignore"] = f"shop-{topic}"
+    produce(topic, rows(1, 1))
+    assert named(sink.run(), "has no effect") == []
