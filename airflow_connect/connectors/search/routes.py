@@ -27,12 +27,11 @@ MOST_TARGETS = 500
 """Of a topic: those that were written longest ago are forgotten, unless one run writes more."""
 _BY, _TARGETS, _SAME, _IDS = "by", "targets", "same", "ids"
 _UPSERTS = "upserts"
-_VERSIONED = {f"{keys.BY_KEY}+{kind}" for kind in (Versions.OFFSETS.value, Versions.HEADER.value, _UPSERTS)}
+_HEADER = f"{keys.BY_KEY}+{Versions.HEADER.value}:"
 _WORDS = {
     keys.BY_OFFSET: "topic, partition and offset as ids",
     keys.BY_SERVER: "ids that the server chooses",
     f"{keys.BY_KEY}+{Versions.OFFSETS.value}": "keys as ids, and offsets as versions",
-    f"{keys.BY_KEY}+{Versions.HEADER.value}": "keys as ids, and versions of external.version.header",
     f"{keys.BY_KEY}+{_UPSERTS}": "keys as ids, and versions that count the upserts",
     f"{keys.BY_KEY}+{Versions.FIRST.value}": "keys as ids",
 }
@@ -46,8 +45,20 @@ def form_of(documents: DocumentConfig, topic: str) -> str:
     ids = documents.ids_of(topic)
     if ids != keys.BY_KEY:
         return ids
-    upserts = documents.upserts and not documents.is_stream
-    return f"{ids}+{_UPSERTS if upserts else documents.versions_of(topic).value}"
+    versions = documents.versions_of(topic)
+    if documents.upserts and not documents.is_stream:
+        return f"{ids}+{_UPSERTS}"
+    return f"{_HEADER}{documents.version_header}" if versions is Versions.HEADER else f"{ids}+{versions.value}"
+
+
+def _is_versioned(form: str) -> bool:
+    """Whether documents have versions that a server compares."""
+    return form.startswith((_HEADER, f"{keys.BY_KEY}+{Versions.OFFSETS.value}", f"{keys.BY_KEY}+{_UPSERTS}"))
+
+
+def _words(form: str) -> str:
+    header = form.removeprefix(_HEADER)
+    return f"keys as ids, and the header {header} as versions" if header != form else _WORDS.get(form, form)
 
 
 def for_tasks(kept: Mapping[str, Any], config: Mapping[str, str]) -> dict[str, Any]:
@@ -55,7 +66,11 @@ def for_tasks(kept: Mapping[str, Any], config: Mapping[str, str]) -> dict[str, A
     by, ids = _hash_of(config), indices_of_targets(kept)
     found = {}
     for topic, (before, targets) in _of_earlier_runs(kept).items():
-        own = {name: sorted(ids[name].values()) for name in targets if name in ids and _VERSIONED & {*targets[name]}}
+        own = {
+            name: sorted(ids[name].values())
+            for name in targets
+            if name in ids and any(map(_is_versioned, targets[name]))
+        }
         found[topic] = {_SAME: before == by, _TARGETS: _listed(targets), _IDS: own}
     return {ROUTES: found} if found else {}
 
@@ -71,9 +86,9 @@ def are_changed(state: Mapping[str, Any], place: tuple[str, str], form: str, ids
     """
     topic, target = place
     known = state.get(ROUTES, {}).get(topic, {})
-    forms = {*_targets_in(known).get(target, ()), form} & _VERSIONED
+    forms = {one for one in (*_targets_in(known).get(target, ()), form) if _is_versioned(one)}
     before = known.get(_IDS, {}).get(target, ())
-    return form in _VERSIONED and not form.endswith(_UPSERTS) and len(forms) > 1 and _are_same(before, ids)
+    return _is_versioned(form) and not form.endswith(_UPSERTS) and len(forms) > 1 and _are_same(before, ids)
 
 
 def is_expected(state: Mapping[str, Any], topic: str, target: str) -> bool:
@@ -149,7 +164,7 @@ def _notes_on_form(topic: str, target: str, before: str, now: str) -> Iterator[s
             "The documents of before keep their ids, so that records of one key, or a record that is copied again, may"
             " be there twice, and deletions do not find them all."
         )
-    elif {before, now} <= _VERSIONED and not now.endswith(_UPSERTS):
+    elif _is_versioned(before) and _is_versioned(now) and not now.endswith(_UPSERTS):
         means = (
             "The server compares both as numbers, and refuses a newer record whose version is not higher than that of"
             " its document: such records are counted as filtered, with a note, by this run and by later ones."
@@ -157,8 +172,8 @@ def _notes_on_form(topic: str, target: str, before: str, now: str) -> Iterator[s
     else:
         return
     yield (
-        f"Documents of {topic} in {target} had {_WORDS.get(before, before)} at the last run, and have"
-        f" {_WORDS.get(now, now)} now. {means} Use another index, or delete this one, and set the offsets of the"
+        f"Documents of {topic} in {target} had {_words(before)} at the last run, and have"
+        f" {_words(now)} now. {means} Use another index, or delete this one, and set the offsets of the"
         " connector back."
     )
 

@@ -17,7 +17,7 @@ BASE = {
     "key.ignore": "false",
 }
 KEY = "record.key"
-OFFSETS, HEADER, UPSERTS = f"{KEY}+offsets", f"{KEY}+header", f"{KEY}+upserts"
+OFFSETS, HEADER, UPSERTS = f"{KEY}+offsets", f"{KEY}+header:revision", f"{KEY}+upserts"
 BY_OFFSET = "topic.partition.offset"
 
 
@@ -39,9 +39,10 @@ def test_another_form_is_named_once() -> None:
     assert note.startswith(
         "Documents of t in i had keys as ids, and offsets as versions at the last run, and have keys"
     )
-    assert "versions of external.version.header now" in note and "Use another index, or delete this one" in note
+    assert "the header revision as versions now" in note and "Use another index, or delete this one" in note
     assert after(second.kept, ("t", "i", HEADER)).notes == []
     assert len(after(second.kept, ("t", "i", OFFSETS)).notes) == 1
+    assert len(after(second.kept, ("t", "i", f"{KEY}+header:other")).notes) == 1
     (ids,) = after(first.kept, ("t", "i", BY_OFFSET)).notes
     assert "The documents of before keep their ids" in ids
 
