@@ -8,11 +8,11 @@ still the same. Mode bulk has no offsets to go on from; see `unfinished.py`.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc.source.offsets.positions import PROTOCOL, TABLE
-from airflow_connect.connectors.jdbc.source.read.identities import hashed
 from airflow_connect.counting import agreeing, names
 
 if TYPE_CHECKING:
@@ -84,4 +84,4 @@ def _name(item: Item) -> str:
 
 
 def _hash(offset: SourceOffset | None) -> str:
-    return "" if offset is None else hashed(repr(sorted(offset.items())))
+    return "" if offset is None else hashlib.sha256(repr(sorted(offset.items())).encode()).hexdigest()[:16]
