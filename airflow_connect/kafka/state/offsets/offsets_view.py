@@ -11,7 +11,7 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.kafka.admin import new_topics
@@ -20,13 +20,14 @@ from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.kafka.state import bookmarks, compacted_topics
 from airflow_connect.kafka.state.bookmarks import LogMark
 from airflow_connect.kafka.state.murmur2 import partition_for
-from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
+from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets, identity
 from airflow_connect.kafka.state.own_records import OwnRecords
 from airflow_connect.retrying import Backoff, Retry
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
+    from airflow_connect.api.source import SourceOffset, SourcePartition
     from airflow_connect.kafka.clients.short_lived import Admin
 
 MOST_BYTES = 4 * 1024 * 1024
@@ -56,6 +57,7 @@ class _Known:
         where: for each key of the connector the partition and the timestamp of the record that counts.
         strays: other partitions with a record of a key. They exist if partitions were added to the topic: since then
             the key belongs elsewhere, and the order in which partitions are read says nothing.
+        outdated: keys whose offset in this topic is not the one that counts, with that one (None: deleted).
     """
 
     offsets: SourceOffsets
@@ -66,6 +68,7 @@ class _Known:
     partitions: int = 0
     where: dict[bytes, tuple[int, int]] = field(default_factory=dict)
     strays: dict[bytes, set[int]] = field(default_factory=dict)
+    outdated: dict[bytes, bytes | None] = field(default_factory=dict)
 
     def take(self, message: Message[Any, Any]) -> None:
         """Apply one record of the topic."""
@@ -103,10 +106,36 @@ class _Known:
         else:
             self.where[key] = place
 
+    def written_ms(self, key: bytes) -> int | None:
+        """When the record of a key was written, which may be one that deletes; None: it was not read here."""
+        return self.where[key][1] if key in self.where else None
+
+    def deleted(self) -> dict[str, int]:
+        """When offsets were deleted, by the identity of their source partition, as far as the topic still tells."""
+        live = {stored.key for stored in self.offsets.stored()}
+        gone = {identity(json.loads(key)[1]): place[1] for key, place in self.where.items() if key not in live}
+        return {who: at for who, at in gone.items() if not self.offsets.holds(who)}
+
+    def replace(self, key: bytes, value: bytes | None, at_ms: int) -> None:
+        """Take what another topic has, until it is written to this one."""
+        self.offsets.take(key, value)
+        self.where[key] = self.where[key][0], at_ms
+        self.outdated[key] = value
+
     def first_relevant_offset(self, partition: int) -> int:
         """The offset from which the connector's records in a partition matter, as far as it was read."""
         first = self.own[partition].first if partition in self.own else None
         return self.ends[partition].offset if first is None else first
+
+
+class Differing(NamedTuple):
+    """An offset of which two topics had different copies; `counts` None: it was deleted."""
+
+    partition: SourcePartition
+    newer: str
+    counts: SourceOffset | None
+    older: str
+    not_used: SourceOffset
 
 
 class OffsetsView:
@@ -119,6 +148,7 @@ class OffsetsView:
         self._handed: frozenset[str] | None = None
         self._reached: dict[str, tuple[str, Mapping[int, int]]] = {}
         self._lost: dict[TopicPartition, tuple[int, int]] = {}
+        self._differing: list[Differing] = []
 
     def expect(self, reached: Mapping[str, tuple[str, Mapping[int, int]]]) -> None:
         """Take how far each topic was read by the last run: its id, and the high watermark of each partition."""
@@ -141,6 +171,7 @@ class OffsetsView:
         """The current offsets; in a task those that it was given, and those written since.
 
         The first topic takes precedence; offsets that only later topics have are added (ConnectorOffsetBackingStore).
+        Where both have one, the newer counts: the connector may have run without its own topic meanwhile.
 
         Raises:
             UnavailableError, AccessError: a topic cannot be read.
@@ -148,8 +179,36 @@ class OffsetsView:
         together = SourceOffsets(self._connector)
         for topic in self._topics:
             self._refresh(admin, settings, topic)
-            together.take_missing(self._topics[topic].offsets)
+        first, *others = self._topics
+        for other in others:
+            self._settle(first, other)
+        for known in self._topics.values():
+            together.take_missing(known.offsets)
         return together
+
+    def _settle(self, first: str, other: str) -> None:
+        """Let the newer one of two offsets count in both topics. Without both times, the first topic has precedence."""
+        ours, theirs = self._topics[first], self._topics[other]
+        deleted = theirs.deleted()
+        for stored in ours.offsets.stored():
+            who = identity(stored.partition)
+            at, copy = ours.written_ms(stored.key), next(iter(theirs.offsets.stored([who])), None)
+            copied_at = deleted.get(who) if copy is None else theirs.written_ms(copy.key)
+            if at is None or copied_at is None or (copy is not None and copy.offset == stored.offset):
+                continue
+            if copied_at > at:
+                value = None if copy is None else json.dumps(copy.offset, separators=(",", ":")).encode()
+                ours.replace(stored.key, value, copied_at)
+                counts = None if copy is None else copy.offset
+                self._differing.append(Differing(stored.partition, other, counts, first, stored.offset))
+            elif copy is not None:
+                theirs.replace(copy.key, json.dumps(stored.offset, separators=(",", ":")).encode(), at)
+                self._differing.append(Differing(stored.partition, first, stored.offset, other, copy.offset))
+
+    def take_differing(self) -> list[Differing]:
+        """Offsets of which two topics had different copies, since this was last called."""
+        taken, self._differing = self._differing, []
+        return taken
 
     @property
     def is_complete(self) -> bool:
@@ -252,9 +311,14 @@ class OffsetsView:
                 bookmarks.save_marks(settings, self._connector, known.topic_id, marks)
 
     def misplaced(self) -> list[StateRecord]:
-        """Records that move offsets where their keys belong, after partitions were added to a topic."""
+        """Records that move offsets where their keys belong, after partitions were added to a topic.
+
+        And those that write an offset to a topic that has an older one.
+        """
         records: list[StateRecord] = []
         for topic, known in self._topics.items():
+            records += [(topic, partition_for(k, known.partitions), k, value) for k, value in known.outdated.items()]
+            known.outdated = {}
             # Of many offsets, only those with several copies: to look where a key belongs takes ten microseconds.
             keys = known.where if len(known.where) <= MOST_MOVED else known.strays
             for key in list(keys):

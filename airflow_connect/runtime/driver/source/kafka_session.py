@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -136,6 +137,23 @@ class SourceSession(ClusterSession):
             " than what it has copied, so records may be copied again. Kafka loses what it has confirmed if a replica"
             " that lacks it becomes the leader (unclean.leader.election.enable), or if its disks do. If records must"
             " not be copied again, stop the connector and set its offsets before the next run."
+        )
+        return [sentence]
+
+    def differing_copies(self) -> list[str]:
+        """A sentence about offsets that two topics have, and not the same."""
+        differing = self._offsets.take_differing()
+        if not differing:
+            return []
+        one = differing[0]
+        counts = "it was deleted there" if one.counts is None else f"{json.dumps(one.counts)} there"
+        shown = "" if len(differing) == 1 else "for example, "
+        sentence = (
+            f"The topics {one.newer} and {one.older} have different offsets of"
+            f" {plural(len(differing), 'source partition')}: {shown}that of {json.dumps(one.partition)}"
+            f" was last written to {one.newer} ({counts}), and {one.older} has {json.dumps(one.not_used)}. The newer"
+            " one counts, by the time of its record, and is written to both. If it is not the right one, stop the"
+            " connector and set its offsets."
         )
         return [sentence]
 

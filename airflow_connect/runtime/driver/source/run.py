@@ -226,7 +226,7 @@ class SourceRun(RunInProgress):
             )
 
     def _name_lost_ends(self, kafka: SourceSession) -> None:
-        for sentence in kafka.lost_ends():
+        for sentence in (*kafka.lost_ends(), *kafka.differing_copies()):
             self._notes.add(sentence)
 
     def _name_missing(self, expected: int, offsets: SourceOffsets, since: str) -> None:

@@ -11,6 +11,7 @@ from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.kafka.state.offsets import offsets_view
 from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
 from airflow_connect.kafka.state.offsets.offsets_view import OffsetsView
+from airflow_connect.runtime.driver.entry import reset_offsets
 from airflow_connect.testing.topics import Topics
 from tests.integration.runtime.source.conftest import Numbers
 
@@ -126,3 +127,33 @@ def test_offset_that_was_not_handed_is_written_under_the_key_that_it_has(
     assert live == {json.dumps([numbers.name, {"p": p}]).encode(): b'{"n":8}' for p in (0, 1)}
     again = [*range(8)] if asks else [5, 6, 7]
     assert numbers.values() == {0: [0, *again], 1: [0, *again]}
+
+
+def test_newer_offset_counts_if_the_connector_ran_without_its_own_topic(numbers: Numbers, unique_name: str):
+    own = f"{unique_name}-own"
+    numbers.feed(2, 2)
+    assert numbers.run(offsets_storage_topic=own).notes == ()
+    numbers.feed(5, 2)
+    numbers.run()
+    numbers.feed(6, 2)
+
+    report = numbers.run(offsets_storage_topic=own)
+
+    assert report.records == 1
+    [note] = [note for note in report.notes if "have different offsets" in note]
+    assert f'was last written to connect-offsets ({{"n": 5}} there), and {own} has {{"n": 2}}' in note
+    numbers.feed(7, 2)
+    assert "different offsets" not in str(numbers.run(offsets_storage_topic=own).notes)
+    numbers.assert_exactly_once(7, 2)
+
+
+def test_offset_that_was_deleted_without_the_own_topic_does_not_come_back(numbers: Numbers, unique_name: str):
+    own = f"{unique_name}-own"
+    numbers.feed(2, 2)
+    numbers.run(offsets_storage_topic=own)
+    reset_offsets(numbers.spec())
+
+    report = numbers.run(offsets_storage_topic=own)
+
+    assert report.records == 4
+    assert "it was deleted there" in str(report.notes)
