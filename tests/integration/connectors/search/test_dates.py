@@ -5,12 +5,27 @@ from __future__ import annotations
 import pytest
 
 from airflow_connect.api import schema as s
+from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.schema import Schema, Type
+from airflow_connect.runtime.executor.sink.task_runner import SinkTaskRunner
 from tests.support.copies.jdbc_sink_tasks import record
 from tests.support.copies.search_sink import SearchTask, documents
 from tests.support.values.columns import to_columns
 
 pytestmark = pytest.mark.integration
+
+
+def put_all(runner: SinkTaskRunner, made: list[SinkRecord], *, columnar: bool) -> None:
+    """Write records, and end the task."""
+    if columnar:
+        batch = to_columns(made)
+        assert runner.put_columns([batch], batch.offsets)
+    else:
+        for one in made:
+            runner.put(one)
+    runner.complete()
+    runner.close()
+
 
 INNER = s.struct(("d", s.date()))
 LIST = Schema(Type.ARRAY, value_schema=s.date())
@@ -35,14 +50,7 @@ def test_days_that_count_as_milliseconds_are_named(opensearch, unique_name, mapp
     task = SearchTask(opensearch.url, unique_name, key_ignore="true", schema_ignore=ignores)
     made = [record(n, VALUE, schema=SCHEMA, topic=unique_name) for n in range(3)]
     runner = task.open()
-    if columnar:
-        batch = to_columns(made)
-        assert runner.put_columns([batch], batch.offsets)
-    else:
-        for one in made:
-            runner.put(one)
-    runner.complete()
-    runner.close()
+    put_all(runner, made, columnar=columnar)
     assert {found["day"] for found in documents(opensearch, unique_name).values()} == {18262}
     notes = [note for note in runner.notes.sentences if "takes them for milliseconds" in note]
     assert len(notes) == (1 if named else 0)
@@ -114,14 +122,7 @@ def test_numbers_of_debezium_that_count_as_milliseconds_are_named(opensearch, un
     runner = SearchTask(opensearch.url, unique_name, key_ignore="true").open()
     value = {"a": 1_600_000_000_000_000, "b": 18500, "c": 1_600_000_000_000, "d": 1_600_000_000_000_000_000}
     made = [record(n, value, schema=schema, topic=unique_name) for n in range(3)]
-    if columnar:
-        batch = to_columns(made)
-        assert runner.put_columns([batch], batch.offsets)
-    else:
-        for one in made:
-            runner.put(one)
-    runner.complete()
-    runner.close()
+    put_all(runner, made, columnar=columnar)
     (note,) = runner.notes.sentences
     assert note.startswith(
         f"{unique_name} has the type date for dates and times of Debezium, of which documents have the"
