@@ -19,6 +19,7 @@ from airflow_connect.connectors.jdbc.source.discovery import (
     note_vanished,
     selected,
 )
+from airflow_connect.connectors.jdbc.source.offsets.forms import check_forms
 from airflow_connect.connectors.jdbc.source.offsets.positions import (
     BEFORE,
     INCREMENTING,
@@ -240,6 +241,10 @@ class JdbcSourceConnector(SourceConnector):
                     raise _refused(f"{key} of an offset must be a whole number, not {value!r}")
             Position.of(offset, "a table")
         return True
+
+    def check_altered(self, changes: OffsetChanges, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> None:
+        """Refuse offsets under forms of a table's name that do not count (`offsets/forms.py`)."""
+        check_forms(changes, committed)
 
     def _tables(self, reading: Reading) -> list[Item]:
         config, note = self._typed, self.context.note
