@@ -98,6 +98,7 @@ class JdbcSourceConnector(SourceConnector):
     config_def = JdbcSourceConfig.config_def()
     task_class = JdbcSourceTask
     version = "1.0"
+    check_altered = staticmethod(check_forms)
     _exported: ExportedSnapshot | None = None
     _origin: Origin | None = None
     _views: frozenset[TableId] = frozenset()
@@ -241,10 +242,6 @@ class JdbcSourceConnector(SourceConnector):
                     raise _refused(f"{key} of an offset must be a whole number, not {value!r}")
             Position.of(offset, "a table")
         return True
-
-    def check_altered(self, changes: OffsetChanges, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> None:
-        """Refuse offsets under forms of a table's name that do not count (`offsets/forms.py`)."""
-        check_forms(changes, committed)
 
     def _tables(self, reading: Reading) -> list[Item]:
         config, note = self._typed, self.context.note
