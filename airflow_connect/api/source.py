@@ -469,3 +469,16 @@ class SourceConnector(Connector):
             ConfigError: a partition or an offset does not belong to this connector.
         """
         return False
+
+    def check_altered(self, changes: OffsetChanges, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> None:
+        """Called after `alter_offsets`, on the same object, with what is committed: are the changes without effect?
+
+        For connectors that find the offset of one thing under several source partitions, of which one counts.
+
+        Args:
+            changes: that are asked for; None deletes.
+            committed: every offset of the connector, before them.
+
+        Raises:
+            ConfigError: a change would have no effect, or uncover an offset that did not count; names what to write.
+        """

@@ -19,6 +19,7 @@ from airflow_connect.connectors.jdbc.source.discovery import (
     note_vanished,
     selected,
 )
+from airflow_connect.connectors.jdbc.source.offsets.forms import check_forms
 from airflow_connect.connectors.jdbc.source.offsets.positions import (
     BEFORE,
     INCREMENTING,
@@ -98,6 +99,7 @@ class JdbcSourceConnector(SourceConnector):
     config_def = JdbcSourceConfig.config_def()
     task_class = JdbcSourceTask
     version = "1.0"
+    check_altered = staticmethod(check_forms)
     _exported: ExportedSnapshot | None = None
     _origin: Origin | None = None
     _views: frozenset[TableId] = frozenset()

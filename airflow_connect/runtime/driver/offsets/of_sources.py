@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.source import SourceConnector
 from airflow_connect.errors import ConfigError
 from airflow_connect.exactly_once.journal import Commit
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
@@ -72,7 +73,7 @@ def alter(configuration: SourceConfiguration, changes: Changes | None) -> Altere
         if changes is None:
             changes = [(partition, None) for partition, _ in offsets.items()]
         before = _shown(offsets, changes)
-        _ask(configuration, changes)
+        _ask(configuration, changes, offsets)
         altered = kafka.write_offsets(offsets, changes)
         kafka.copy_to_file(offsets)
         closed = replace(claimed, phase=CLOSED, source_partitions=len(offsets))
@@ -80,13 +81,16 @@ def alter(configuration: SourceConfiguration, changes: Changes | None) -> Altere
     return AlteredOffsets(configuration.name, altered, before, _shown(offsets, changes))
 
 
-def _ask(configuration: SourceConfiguration, changes: Changes) -> None:
+def _ask(configuration: SourceConfiguration, changes: Changes, offsets: SourceOffsets) -> None:
     """Let the connector refuse them."""
     config = configuration.resolved.connector.raw
     by_partition = {tuple(sorted(partition.items())): offset for partition, offset in changes}
     run = ConnectorRun(config, configuration.run_id, dict(configuration.spec.aws))
     source = Started(configuration.connector_class, run)
     source.call_unstarted("alter_offsets", lambda connector: connector.alter_offsets(dict(config), by_partition))
+    if issubclass(configuration.connector_class, SourceConnector):
+        committed = list(offsets.items())
+        source.call_unstarted("check_altered", lambda connector: connector.check_altered(changes, committed))
 
 
 def _shown(offsets: SourceOffsets, changes: Changes) -> list[dict[str, Any]]:

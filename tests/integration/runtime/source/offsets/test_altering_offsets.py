@@ -63,3 +63,20 @@ def test_wrong_offsets_of_a_source_are_refused(make_lines: MakeLines, given: obj
     lines = make_lines()
     with pytest.raises(ConfigError, match=words):
         set_offsets(lines.spec(), given)
+
+
+def test_connector_may_refuse_what_would_have_no_effect_beside_its_offsets(numbers: Numbers) -> None:
+    table = {
+        "connector_class": "JdbcSource", "connection_url": "jdbc:sqlite:/none", "mode": "incrementing",
+        "topic_prefix": "db-", "topic": None, "numbers_file": None, "numbers_topic_partitions": None,
+    }  # fmt: skip
+    full, oldest = {"protocol": "1", "table": "o"}, {"table": "o"}
+    spec = numbers.spec(**table)
+    set_offsets(spec, [{"partition": one, "offset": {"incrementing": 3}} for one in (oldest, full)])
+
+    with pytest.raises(ConfigError, match="would have no effect"):
+        set_offsets(spec, [{"partition": oldest, "offset": {"incrementing": 0}}])
+    with pytest.raises(ConfigError, match="under an older form"):
+        reset_offsets(spec, [full])
+
+    assert reset_offsets(spec).altered == 2

@@ -74,6 +74,32 @@ def test_offsets_that_are_set_are_checked() -> None:
         connector.alter_offsets({}, {(("table", "t"),): {"timestamp": "today"}})
 
 
+FULL, SHORT, OLDEST = {"protocol": "1", "table": "t.public.o"}, {"protocol": "1", "table": "public.o"}, {"table": "o"}
+
+
+def test_offset_under_a_form_of_the_name_that_does_not_count_is_refused() -> None:
+    check, known = JdbcSourceConnector().check_altered, [(FULL, {"incrementing": 3})]
+    for hidden in (SHORT, OLDEST):
+        with pytest.raises(ConfigError, match=r"would have no effect: that of .*t\.public\.o"):
+            check([(hidden, {"incrementing": 0})], known)
+        check([(hidden, {"incrementing": 0})], [])
+        check([(hidden, {"incrementing": 0}), (FULL, None)], known)
+        check([(hidden, {"incrementing": 0}), (FULL, {"incrementing": 3})], known)
+        check([(hidden, None), (FULL, {"incrementing": 1})], known)
+    check([({"table": "oo"}, {"incrementing": 0})], known)
+
+
+def test_deletion_that_lets_an_older_form_of_the_name_count_is_refused() -> None:
+    check = JdbcSourceConnector().check_altered
+    known = [(FULL, {"incrementing": 5}), (OLDEST, {"incrementing": 2})]
+    with pytest.raises(ConfigError, match=r'would count: \{"table": "o"\}'):
+        check([(FULL, None)], known)
+    check([(FULL, None), (OLDEST, None)], known)
+    check([(OLDEST, None)], known)
+    check([(FULL, None)], known[:1])
+    check([({"protocol": "1", "table": "t.o"}, None)], [({"protocol": "1", "table": "t.o"}, {"incrementing": 1})])
+
+
 @settings(max_examples=examples(100))
 @given(
     st.lists(st.tuples(st.integers(-100, 200), st.integers(0, 30)), max_size=60),
