@@ -25,29 +25,30 @@ def check_forms(changes: OffsetChanges, committed: Iterable[tuple[SourcePartitio
         ConfigError: names the forms.
     """
     changes = [(partition, offset) for partition, offset in changes if set(partition) in _FORMS]
-    before = [partition for partition, _ in committed if set(partition) in _FORMS]
-    changed = [partition for partition, _ in changes]
-    untouched = [partition for partition in before if partition not in changed]
+    before = {_key(partition) for partition, _ in committed if set(partition) in _FORMS}
+    untouched = before.difference(_key(partition) for partition, _ in changes)
+    hiding = {_key(older): fuller for fuller in sorted(untouched) for older in _older_forms(json.loads(fuller))}
     for partition, offset in changes:
-        if offset is not None:
-            fuller = [other for other in untouched if partition in _older_forms(other)]
-            if fuller:
-                raise ConfigError(
-                    f"An offset of {json.dumps(partition)} would have no effect: that of {json.dumps(fuller[0])} counts"
-                    " for the table.",
-                    code="offset.refused",
-                    suggestion=f"Set that of {json.dumps(fuller[0])} instead.",
-                )
-        elif partition in before:
-            older = [other for other in _older_forms(partition) if other in untouched]
-            if older:
-                raise ConfigError(
-                    f"Without the offset of {json.dumps(partition)}, the one under an older form of the table's name"
-                    f" would count: {json.dumps(older[0])}.",
-                    code="offset.refused",
-                    suggestion="To copy the table from its beginning, delete these in one request:"
-                    f" {', '.join(json.dumps(one) for one in (partition, *older))}. Or set an offset instead.",
-                )
+        shown = _key(partition)
+        if offset is not None and shown in hiding:
+            raise ConfigError(
+                f"An offset of {shown} would have no effect: that of {hiding[shown]} counts for the table.",
+                code="offset.refused",
+                suggestion=f"Set that of {hiding[shown]} instead.",
+            )
+        older = [_key(other) for other in _older_forms(partition) if _key(other) in untouched]
+        if offset is None and shown in before and older:
+            raise ConfigError(
+                f"Without the offset of {shown}, the one under an older form of the table's name would count:"
+                f" {older[0]}.",
+                code="offset.refused",
+                suggestion="To copy the table from its beginning, delete these in one request:"
+                f" {', '.join((shown, *older))}. Or set an offset instead.",
+            )
+
+
+def _key(partition: SourcePartition) -> str:
+    return json.dumps(partition, sort_keys=True)
 
 
 def _older_forms(partition: SourcePartition) -> Sequence[SourcePartition]:
