@@ -15,7 +15,7 @@ from airflow_connect.connectors.search.client import SearchClient
 from airflow_connect.connectors.search.config import DocumentConfig, SearchSinkConfig
 from airflow_connect.connectors.search.conflicts import Versions
 from airflow_connect.connectors.search.targets import Targets
-from airflow_connect.connectors.search.topic_lists import notes_on_lists
+from airflow_connect.connectors.search.topic_lists import notes_on_entries, notes_on_lists
 from airflow_connect.converters.keys_in_kafka import notes_on_spread
 from airflow_connect.errors import ConfigError
 
@@ -57,14 +57,15 @@ class ElasticsearchSinkConnector(SinkConnector):
 
     @classmethod
     def notes_on_config(cls, config: Mapping[str, str]) -> Sequence[str]:
-        """That `external.version.header` has no effect where documents have no versions."""
+        """That `external.version.header`, or an entry of a list of topics, has no effect."""
         try:
             documents = DocumentConfig.from_config(config)
         except ConfigError:
             return ()  # The check of the configuration says what is wrong.
         used = {documents.versions_of(topic) for topic in ("", *documents.ignores_key_of)}
         has_effect = Versions.HEADER in used and not documents.upserts
-        return () if has_effect or not documents.version_header else (_NO_VERSIONS,)
+        versions = () if has_effect or not documents.version_header else (_NO_VERSIONS,)
+        return (*versions, *notes_on_entries(config, documents))
 
     @classmethod
     def replaces_by_key(cls, config: Mapping[str, str], *, same_offsets: bool = False) -> bool:

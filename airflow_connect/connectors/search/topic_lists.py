@@ -1,11 +1,11 @@
-"""Entries of `topic.key.ignore` and `topic.schema.ignore` that have no effect, because a transformation renames topics.
+"""Entries of `topic.key.ignore` and `topic.schema.ignore` that have no effect.
 
-Both keys take the names of topics after transformations, which only tasks see.
+Both keys take the names of topics after transformations, which only tasks see; without any, the configuration tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from airflow_connect.connectors.search.keys import SearchKeys
@@ -31,12 +31,10 @@ def notes_on_lists(run: CopiedRun, documents: DocumentConfig) -> Iterator[str]:
         is_certain = is_certain and len(found) < MOST_NAMES
     used = {name for found in names.values() for name in found}
     concerned = {topic for topic, found in names.items() if found and is_certain} - used
-    lists = (
-        (SearchKeys.ignores_key_of, documents.ignores_key_of),
-        (SearchKeys.ignores_schema_of, documents.ignores_schema_of),
-    )
-    for key, entries in lists:
-        for topic in sorted(concerned & {*entries}):
+    for key, entries in _lists(documents):
+        for topic in sorted(concerned & entries):
+            if names[topic] <= entries:
+                continue  # The names that count are in the list, too.
             shown = sorted(names[topic])
             more = f" and {len(shown) - _SHOWN} more" if shown[_SHOWN:] else ""
             yield (
@@ -44,3 +42,21 @@ def notes_on_lists(run: CopiedRun, documents: DocumentConfig) -> Iterator[str]:
                 f" {', '.join(shown[:_SHOWN])}{more}, and {key} takes names after transformations, as with Confluent's"
                 " sink. Put the names that are meant into it."
             )
+
+
+def notes_on_entries(config: Mapping[str, str], documents: DocumentConfig) -> Iterator[str]:
+    """A sentence for each list with entries that are none of `topics`, if there are no transformations."""
+    topics = {topic.strip() for topic in config.get("topics", "").split(",")} - {""}
+    if not topics or config.get("transforms", "").strip():
+        return
+    for key, entries in _lists(documents):
+        if unknown := sorted(entries - topics):
+            more = f" and {len(unknown) - _SHOWN} more" if unknown[_SHOWN:] else ""
+            yield f"{key} has {', '.join(unknown[:_SHOWN])}{more}, which has no effect: topics has no such topic."
+
+
+def _lists(documents: DocumentConfig) -> tuple[tuple[str, frozenset[str]], ...]:
+    return (
+        (SearchKeys.ignores_key_of.name, documents.ignores_key_of),
+        (SearchKeys.ignores_schema_of.name, documents.ignores_schema_of),
+    )
