@@ -23,11 +23,12 @@ only if there are rows at or below the offset. What follows depends on how sure 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.connectors.jdbc.source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc.source.offsets.positions import QUERY, Position
+from airflow_connect.connectors.jdbc.source.read.apart import apart, read_apart
 from airflow_connect.connectors.jdbc.source.read.column_numbers import (
     is_respelled,
     numbers_of,
@@ -70,8 +71,9 @@ _AGAIN_BEHIND = (
     " offset are taken as copied, and are not copied now. If they are not those that were copied before, delete or set"
     " the offset"
 )
+_SINCE = "Since the last run"
 _TAKEN = (
-    "Since the last run, {}. Rows at or below an offset are taken as copied, and are not copied now. If they are not"
+    "{}, {}. Rows at or below an offset are taken as copied, and are not copied now. If they are not"
     " those that were copied before, delete or set the offsets"
 )
 _CHANGED = "{} was changed"
@@ -113,6 +115,16 @@ class _Known:
         return cls(kept["settings"], kept["server"], kept["database"], kept["tables"])
 
 
+class _Compared(NamedTuple):
+    """What is different for all tables that the same run has read last.
+
+    `changes`: as parts of a sentence. `has_moved`: whether it was another database, or might have been one.
+    """
+
+    changes: Sequence[str] = ()
+    has_moved: bool = False
+
+
 class Origin:
     """Compares what a run reads with what the last one has read."""
 
@@ -141,8 +153,8 @@ class Origin:
             "db.timezone": str(config.connection.zone),
             **({QUERY: hashed(config.query), _SPELLING: self._spelling()} if config.query else {}),
         }
-        self._changes = [] if self._before is None else self._changes_since(self._before)
-        self._has_moved = self._before is not None and self._is_elsewhere(self._before)
+        self._apart = {} if self._before is None else read_apart(kept)
+        self._since_last = self._compared_with(self._before)
         self._now: dict[str, list[str]] = {}
         is_behind = reading.name == "postgresql" and not tables and bool(config.query)
         self._behind = tables_behind(reading, None) if is_behind else {}
@@ -179,10 +191,11 @@ class Origin:
         self._sequences.name_blocks(table, key)
         if before is not None:
             before = self._respelled(before, now)
+        compared = self._compared(key)
         if before is not None and (is_loading or position != Position()):
-            is_other = not self._has_moved and "" not in (before[0], now[0]) and before[0] != now[0]
-            is_same = not self._has_moved and before[:_LAST] == now[:_LAST]
-            changed = [*self._changes, *_changed_columns(before[1:_LAST], now[1:_LAST])]
+            is_other = not compared.has_moved and "" not in (before[0], now[0]) and before[0] != now[0]
+            is_same = not compared.has_moved and before[:_LAST] == now[:_LAST]
+            changed = [*compared.changes, *_changed_columns(before[1:_LAST], now[1:_LAST])]
             changes = [*changed, *(other_columns(before[_NUMBERS:], now[_NUMBERS]) if is_same else ())]
             again = self._made_again_behind(table)
             rows = self._rows_up_to(table, position, is_loading) if changes or is_other or again else ""
@@ -193,7 +206,7 @@ class Origin:
             if rows and is_other:
                 self._name_other(key, rows, is_view=now[0].startswith(VIEW))
             if rows and changes:
-                self._told.setdefault(_TAKEN.format(" and ".join(changes)), []).append(f"{key}: {rows}")
+                self._tell_taken(key, changes, rows)
             if not changed and not is_other:
                 self._name_added(table, before, now, position, is_loading=is_loading)
             if not changed and not is_other and not is_loading:
@@ -221,7 +234,7 @@ class Origin:
         known = self._other.get(key)
         if known is not None and self._before is not None and not has_rows:
             self._name_without_rows(key)
-            if not self._has_moved:
+            if not self._compared(key).has_moved:
                 self._now[key] = list(known)
                 behind |= {name: list(self._before.tables.get(name, oid)) for name, oid in behind.items()}
         self._is_taken = self._is_taken or (known is not None and has_rows)
@@ -253,22 +266,37 @@ class Origin:
         for sentence, found in self._told.items():
             more = f" and {format_count(len(found) - _SHOWN)} more" if len(found) > _SHOWN else ""
             self._reading.note(f"{sentence}: {', '.join(found[:_SHOWN])}{more}.")
-        needed = {table.full_name for table in self._chosen}.union(with_offset)
-        before = {} if self._before is None else self._before.tables
-        known = {name: list(found) for name, found in before.items() if name in needed}
+        needed = {table.full_name for table in self._chosen}.union(with_offset, [QUERY])
+        last = self._before or _Known()
+        known = {name: list(found) for name, found in last.tables.items() if name in needed or name.startswith(_BEHIND)}
+        now = {"settings": self._settings, "server": self._found.server, "database": self._found.database}
+        of_last = {"settings": last.settings, "server": last.server, "database": last.database}
+        others = [name for name in known.keys() - self._checked.keys() if not name.startswith(_BEHIND)]
         return {
             "v": VERSION,
-            "settings": self._settings,
-            "server": self._found.server,
-            "database": self._found.database,
+            **now,
             "tables": {**known, **self._checked},
+            **apart(others, self._apart, of_last, now),
         }
 
     def _name_without_rows(self, key: str) -> None:
         """A note about a table without rows, if it may be that of another database: the next run cannot tell."""
-        elsewhere = [change for change in self._changes if change not in _SAME_ROWS]
+        elsewhere = [change for change in self._compared(key).changes if change not in _SAME_ROWS]
         if elsewhere:
-            self._told.setdefault(_TAKEN.format(" and ".join(elsewhere)), []).append(f"{key}: no row yet")
+            self._tell_taken(key, elsewhere, "no row yet")
+
+    def _tell_taken(self, key: str, changes: Sequence[str], rows: str) -> None:
+        since = f"{_SINCE} that read them" if key in self._apart else _SINCE
+        self._told.setdefault(_TAKEN.format(since, " and ".join(changes)), []).append(f"{key}: {rows}")
+
+    def _compared(self, key: str) -> _Compared:
+        """What is different since the run that has read a table last."""
+        if self._before is None or key not in self._apart:
+            return self._since_last
+        return self._compared_with(replace(self._before, **self._apart[key]))
+
+    def _compared_with(self, before: _Known | None) -> _Compared:
+        return _Compared() if before is None else _Compared(self._changes_since(before), self._is_elsewhere(before))
 
     def _name_other(self, key: str, rows: str, *, is_view: bool) -> None:
         """A note, or an error, about a table that is not the one that the last run has read."""
@@ -294,7 +322,7 @@ class Origin:
 
     def _made_again_behind(self, table: TableId | None) -> list[str]:
         """The tables of PostgreSQL behind the query that are others than at the last run."""
-        if table is not None or self._before is None or self._has_moved:
+        if table is not None or self._before is None or self._compared(QUERY).has_moved:
             return []
         known = self._before.tables
         found = [name for name, oid in self._behind.items() if known.get(f"{_BEHIND}{name}", [oid])[0] != oid]
