@@ -470,38 +470,3 @@ def test_sequence_that_counts_down_is_refused(postgresql_database: Database) -> 
     )
     with pytest.raises(ConfigError, match=r"counts down \(INCREMENT BY -1\)"):
         copies(postgresql_database, "incrementing").run()
-
-
-@pytest.mark.parametrize(("key", "value"), [("topic.prefix", "other-"), ("db.timezone", "Europe/Berlin")])
-def test_change_is_named_for_a_table_that_the_run_after_it_did_not_read(
-    sqlite_database: Database, key: str, value: str
-) -> None:
-    """Only the first run after a change named it: the rows of a table that it did not read never came."""
-    for table in ("a", "b"):
-        make(sqlite_database, 1, 2, table=table)
-    runs = copies(sqlite_database, "incrementing")
-    runs.run()
-    runs.config |= {key: value, "table.whitelist": "a"}
-    assert [note.partition("offsets: ")[2] for note in runs.run().notes] == ["a: 2 rows."]
-    assert runs.run().notes == []
-    del runs.config["table.whitelist"]
-    (note,) = runs.run().notes
-    assert note.startswith(f"Since the last run that read them, {key} was changed.") and note.endswith("b: 2 rows.")
-    assert runs.run().notes == []
-
-
-def test_query_is_compared_with_the_one_before_runs_without_one(sqlite_database: Database) -> None:
-    """A run of tables in between, and rows of another query up to the offset were not copied, without a note."""
-    for table in ("a", "b"):
-        make(sqlite_database, 1, 2, table=table)
-    runs = copies(sqlite_database, "incrementing")
-    first, other = {"query": "SELECT * FROM a"}, {"query": "SELECT * FROM b"}
-    plain = dict(runs.config)
-    for config in (first, {}, first):
-        runs.config = {**plain, **config}
-        assert not [note for note in runs.run().notes if "was changed" in note]
-    runs.config = plain
-    runs.run()
-    runs.config = {**plain, **other}
-    (note,) = [note for note in runs.run().notes if "was changed" in note]
-    assert note.startswith("Since the last run that read them, query was changed.") and note.endswith("query: 2 rows.")
