@@ -60,7 +60,7 @@ def _add_wanted(parser: ArgumentParser) -> None:
         either.add_argument(
             "--file",
             metavar="FILE",
-            help='JSON: {"offsets": [...]} as of the REST API, or {"topic-0": POSITION}',
+            help='JSON: {"offsets": [...]} as of the REST API, output of `offsets get --json` or {"topic-0": POSITION}',
         )
     )
     _add_partitions(parser)
@@ -153,6 +153,14 @@ def _wanted(arguments: Namespace) -> Any:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.", code="config.file_missing") from error
     except ValueError as error:
         raise ConfigError(f"{path} is not JSON: {error}.", code="config.file_invalid") from error
+    return _entries(found)
+
+
+def _entries(found: Any) -> Any:
+    """The offsets of a file: as the REST API has them, or as `offsets get --json` prints them for any connector."""
+    printed = found.get("result") if isinstance(found, dict) and found.get("command") == NAME else None
+    if isinstance(printed, dict) and set(printed) == {"name", "offsets"}:
+        return printed["offsets"]
     return found["offsets"] if isinstance(found, dict) and set(found) == {"offsets"} else found
 
 

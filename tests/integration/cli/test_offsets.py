@@ -135,10 +135,14 @@ def test_offsets_of_a_source(over_kafka, connector_file, unique_name, tmp_path, 
     wanted.write_text(json.dumps([{"partition": partition, "offset": {"position": 4}}]))
     done = over_kafka("offsets", "set", file, "--file", wanted, "--yes", "--json")
     assert effects(done) == [(None, {"position": 4}, "continues there")]
-    assert over_kafka("offsets", "get", file, "--json").result["offsets"][0]["offset"]["position"] == 4
+    before = over_kafka("offsets", "get", file, "--json")
+    assert before.result["offsets"][0]["offset"]["position"] == 4
     done = over_kafka("offsets", "reset", file, "--yes", "--json")
     assert [row["effect"] for row in done.result["offsets"]] == ["reads it from the beginning"]
     assert over_kafka("offsets", "get", file).out == "No offsets.\n"
+    wanted.write_text(before.out)
+    assert over_kafka("offsets", "set", file, "--file", wanted, "--yes").exit_code == 0
+    assert over_kafka("offsets", "get", file, "--json").out == before.out
 
 
 def test_a_range_is_replayed_into_another_directory_once(
