@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
@@ -10,6 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.source import ExactlyOnceSupport, OffsetChanges, SourceConnector, SourceOffset, SourcePartition
+from airflow_connect.connectors.jdbc.source.altered import check_offsets
+from airflow_connect.connectors.jdbc.source.checks.computed_numbers import note_computed_numbers
+from airflow_connect.connectors.jdbc.source.checks.late_rows import LateRows, named_before
+from airflow_connect.connectors.jdbc.source.checks.look import look, name_left_out
+from airflow_connect.connectors.jdbc.source.checks.origin import Origin
+from airflow_connect.connectors.jdbc.source.checks.set_back import Look, check_clock, check_unfinished
+from airflow_connect.connectors.jdbc.source.checks.unseen import note_late_rows, note_policies
 from airflow_connect.connectors.jdbc.source.discovery import (
     all_tables,
     note_inherited,
@@ -21,21 +27,15 @@ from airflow_connect.connectors.jdbc.source.discovery import (
 )
 from airflow_connect.connectors.jdbc.source.offsets.forms import check_forms
 from airflow_connect.connectors.jdbc.source.offsets.positions import (
-    BEFORE,
-    INCREMENTING,
-    LOCAL,
-    NANOS,
     PROTOCOL,
-    QUERY,
     QUERY_PARTITION,
     TABLE,
-    TIMESTAMP,
     Position,
     committed_position,
     known_partitions,
     tables_with_offsets,
 )
-from airflow_connect.connectors.jdbc.source.offsets.ranges import AFTER, BY, Load, Reconciled, check_range_offset
+from airflow_connect.connectors.jdbc.source.offsets.ranges import Load, Reconciled
 from airflow_connect.connectors.jdbc.source.offsets.start import (
     check_mode,
     note_initial,
@@ -45,52 +45,37 @@ from airflow_connect.connectors.jdbc.source.offsets.start import (
 from airflow_connect.connectors.jdbc.source.offsets.turns import Turns, note_left
 from airflow_connect.connectors.jdbc.source.offsets.unfinished import note_unfinished
 from airflow_connect.connectors.jdbc.source.read.bounds import bounds, state_of
-from airflow_connect.connectors.jdbc.source.read.changed import RANGES, ranges_of, ranges_partition
-from airflow_connect.connectors.jdbc.source.read.computed_numbers import note_computed_numbers
+from airflow_connect.connectors.jdbc.source.read.changed import RANGES, ranges_partition
 from airflow_connect.connectors.jdbc.source.read.gaps import (
-    GAP_PARTITIONS,
     GAPS,
     gaps_of,
     gaps_partition,
     reconciled_gaps,
 )
-from airflow_connect.connectors.jdbc.source.read.late_rows import LateRows, named_before
-from airflow_connect.connectors.jdbc.source.read.look import look, name_left_out
-from airflow_connect.connectors.jdbc.source.read.origin import Origin
 from airflow_connect.connectors.jdbc.source.read.reading import Reading
-from airflow_connect.connectors.jdbc.source.read.set_back import Look, check_clock, check_unfinished
 from airflow_connect.connectors.jdbc.source.read.snapshot import ExportedSnapshot
 from airflow_connect.connectors.jdbc.source.read.time_functions import note_time_functions
 from airflow_connect.connectors.jdbc.source.read.time_limit import time_limit
-from airflow_connect.connectors.jdbc.source.read.unseen import note_late_rows, note_policies
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys
 from airflow_connect.connectors.jdbc.source.split.plan import Division, division_now, is_current, note_key_changed
 from airflow_connect.connectors.jdbc.source.task import JdbcSourceTask
+from airflow_connect.connectors.jdbc.source.topics import with_topics
 from airflow_connect.connectors.jdbc.source.values.columns import know_columns
 from airflow_connect.connectors.jdbc.source.work import Item, grouped, is_of_a_table, items_of, task_config
 from airflow_connect.databases.connecting import Database, is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of
 from airflow_connect.databases.read_timeout import ReadTimeout, socket_of
-from airflow_connect.errors import ConfigError, ConnectError
+from airflow_connect.errors import ConnectError
 
 if TYPE_CHECKING:
     from airflow_connect.databases.identifiers import TableId
 
-_TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
 _NOT_TOLD = (Failure.OTHER, Failure.MISSING_OBJECT, Failure.PERMISSION)
 """Of statements that servers which only speak the protocol of PostgreSQL do not know, or users may not execute."""
 _TABLES_AT_ONCE = 500
 """What the catalog says of their columns is in memory while they are looked at."""
-_PARTITIONS = (
-    {PROTOCOL, TABLE},
-    {TABLE},
-    {QUERY},
-    {PROTOCOL, TABLE, RANGES},
-    {PROTOCOL, TABLE, BY, AFTER},
-    *GAP_PARTITIONS,
-)
 
 
 class JdbcSourceConnector(SourceConnector):
@@ -134,7 +119,7 @@ class JdbcSourceConnector(SourceConnector):
             self._origin = self._compared(reading, [item.table for item in items if item.table is not None])
             several = len(items) > 1
             if several and not self.config.get("transforms", "").strip():  # which may choose other topics
-                items = self._with_topics(items)
+                items = with_topics(items, config.prefix, self.context)
             waiting = self._waiting(reading, items, division, found)
             self._name_unseen(reading, waiting)
             later = [str(item.table) for item in waiting if item.table and not self._has_begun(item, found=found)]
@@ -229,24 +214,7 @@ class JdbcSourceConnector(SourceConnector):
         self, config: Mapping[str, str], offsets: Mapping[tuple[tuple[str, Any], ...], SourceOffset | None]
     ) -> bool:
         """Check offsets that are being altered."""
-        for partition, offset in offsets.items():
-            if offset is None:
-                continue  # anything may be deleted, so that invalid offsets can be removed
-            if set(dict(partition)) not in _PARTITIONS:
-                raise _refused(f"A source partition names a table or the query, not {sorted(dict(partition))}")
-            if RANGES in dict(partition):
-                ranges_of(offset, "a table")
-                continue
-            if GAPS in dict(partition):
-                gaps_of(offset, "a table")
-                continue
-            if AFTER in dict(partition):
-                check_range_offset(dict(partition), offset)
-            for key in (INCREMENTING, TIMESTAMP, NANOS, LOCAL, BEFORE):
-                value = offset.get(key, 0)
-                if not isinstance(value, int) or isinstance(value, bool):
-                    raise _refused(f"{key} of an offset must be a whole number, not {value!r}")
-            Position.of(offset, "a table")
+        check_offsets(offsets)
         return True
 
     def _tables(self, reading: Reading) -> list[Item]:
@@ -409,39 +377,6 @@ class JdbcSourceConnector(SourceConnector):
                 reading.connection.rollback()
                 return False  # A task leaves its ranges to the next run.
 
-    def _with_topics(self, items: Sequence[Item]) -> list[Item]:
-        """The tables whose names may be part of a topic's name, each of a topic of its own; others are left out."""
-        found: dict[str, Item] = {}
-        # A table that was copied before keeps its topic.
-        for item in sorted(items, key=lambda item: self._committed(item) is None):
-            topic = self._topic(item)
-            if not _TOPIC.fullmatch(topic):
-                reason = "is not a name of a topic: Kafka allows up to 249 letters of ASCII, digits, dots, hyphens and"
-                self._leave_out_topic(item, f"{reason} underscores")
-                continue
-            taken = found.setdefault(topic.replace(".", "_"), item)
-            if taken is not item:
-                reason = f"Kafka does not tell from that of {taken.name}: in metrics, dots are underscores"
-                self._leave_out_topic(item, reason)
-        kept = {id(item) for item in found.values()}
-        return [item for item in items if id(item) in kept]
-
-    def _topic(self, item: Item) -> str:
-        return self._typed.prefix + (item.table.table if item.table is not None else "")
-
-    def _committed(self, item: Item) -> SourceOffset | None:
-        return None if item.table is None else committed_position(item.table, self.context.offset_reader)[1]
-
-    def _leave_out_topic(self, item: Item, reason: str) -> None:
-        self.context.leave_out(
-            item.name,
-            ConfigError(
-                f"The topic of {item.name} would be {self._topic(item)!r}, which {reason}.",
-                code="database.name",
-                suggestion="Give it another topic with the transformation RegexRouter, or copy the table with query.",
-            ),
-        )
-
     def _has_rows(self, reading: Reading, item: Item, found: Reconciled) -> bool:
         """Whether a task must look at a table. A table that has vanished since it was listed is left out."""
         offset = self._offset(item, found)
@@ -488,12 +423,3 @@ class JdbcSourceConnector(SourceConnector):
 def now_ms() -> int:
     """Milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
-
-
-def _refused(message: str) -> ConfigError:
-    return ConfigError(
-        message + ".",
-        code="offset.refused",
-        suggestion='Write partition {"protocol": "1", "table": "shop.public.orders"} and offset {"incrementing": 41} or'
-        ' {"timestamp": 1795231188845, "timestamp_nanos": 845000000}, or null to delete.',
-    )

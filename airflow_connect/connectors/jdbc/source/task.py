@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.api.record import SourceRecord
 from airflow_connect.api.source import SourceColumns, SourceOffset, SourceTask
+from airflow_connect.connectors.jdbc.source.checks.look import position_at_bound
 from airflow_connect.connectors.jdbc.source.discovery import all_tables
 from airflow_connect.connectors.jdbc.source.offsets.positions import BULK_DONE, BULK_RUN, Position, committed_position
 from airflow_connect.connectors.jdbc.source.offsets.ranges import BEGAN
@@ -23,7 +24,6 @@ from airflow_connect.connectors.jdbc.source.read.changed import (
 )
 from airflow_connect.connectors.jdbc.source.read.form import Form
 from airflow_connect.connectors.jdbc.source.read.gaps import GapFinder, gaps_of, gaps_partition
-from airflow_connect.connectors.jdbc.source.read.look import position_at_bound
 from airflow_connect.connectors.jdbc.source.read.reading import Reading, RowBatch, TableReader
 from airflow_connect.connectors.jdbc.source.read.restarts import MOST_RESTARTS, Restarts
 from airflow_connect.connectors.jdbc.source.read.snapshot import Snapshot

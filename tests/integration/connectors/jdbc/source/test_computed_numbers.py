@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_connect.connectors.jdbc.source.read.computed_numbers import counted_by, random_in_conditions
+from airflow_connect.connectors.jdbc.source.checks.computed_numbers import counted_by, random_in_conditions
 from airflow_connect.errors import ConfigError
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database

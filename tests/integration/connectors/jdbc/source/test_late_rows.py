@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event
 
+from airflow_connect.connectors.jdbc.source.checks import late_rows
 from airflow_connect.connectors.jdbc.source.connector import JdbcSourceConnector
 from airflow_connect.connectors.jdbc.source.read import gaps as gaps_module
-from airflow_connect.connectors.jdbc.source.read import late_rows
 from airflow_connect.connectors.jdbc.source.read.gaps import (
     GapFinder,
     Gaps,

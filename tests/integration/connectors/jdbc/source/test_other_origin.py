@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.connectors.jdbc.source.read import origin
+from airflow_connect.connectors.jdbc.source.checks import origin
 from airflow_connect.connectors.jdbc.source.read.identities import Identities
 from airflow_connect.errors import ConfigError, OffsetError, StateError
 from tests.support.copies.jdbc_source import Copies

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from airflow_connect.connectors.jdbc.source.checks.set_back import Look, check_day, look_at_numbers, note_lower_numbers
 from airflow_connect.connectors.jdbc.source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc.source.offsets.positions import Position
 from airflow_connect.connectors.jdbc.source.offsets.start import position_at_end
 from airflow_connect.connectors.jdbc.source.read.hidden import note_hidden
-from airflow_connect.connectors.jdbc.source.read.set_back import Look, check_day, look_at_numbers, note_lower_numbers
 from airflow_connect.connectors.jdbc.source.settings import names
 
 if TYPE_CHECKING:

@@ -26,15 +26,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_connect.connectors.jdbc.source.offsets.lookback import SentRows
-from airflow_connect.connectors.jdbc.source.offsets.positions import QUERY, Position
-from airflow_connect.connectors.jdbc.source.read.apart import apart, read_apart
-from airflow_connect.connectors.jdbc.source.read.column_numbers import (
+from airflow_connect.connectors.jdbc.source.checks.apart import apart, read_apart
+from airflow_connect.connectors.jdbc.source.checks.column_numbers import (
     is_respelled,
     numbers_of,
     other_columns,
     tracked_names,
 )
+from airflow_connect.connectors.jdbc.source.checks.sequences import Sequences, look_at_numbers
+from airflow_connect.connectors.jdbc.source.checks.unseen import tables_behind
+from airflow_connect.connectors.jdbc.source.offsets.lookback import SentRows
+from airflow_connect.connectors.jdbc.source.offsets.positions import QUERY, Position
 from airflow_connect.connectors.jdbc.source.read.identities import (
     QUERY_OF_FILE,
     VIEW,
@@ -44,8 +46,6 @@ from airflow_connect.connectors.jdbc.source.read.identities import (
     place,
     relatives,
 )
-from airflow_connect.connectors.jdbc.source.read.sequences import Sequences, look_at_numbers
-from airflow_connect.connectors.jdbc.source.read.unseen import tables_behind
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.statements import spelling
 from airflow_connect.counting import agreeing, format_count, plural

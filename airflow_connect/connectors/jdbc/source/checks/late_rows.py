@@ -15,8 +15,8 @@ from airflow_connect.counting import agreeing, format_count, plural
 from airflow_connect.counting import names as list_of
 
 if TYPE_CHECKING:
+    from airflow_connect.connectors.jdbc.source.checks.set_back import Look
     from airflow_connect.connectors.jdbc.source.read.reading import Reading
-    from airflow_connect.connectors.jdbc.source.read.set_back import Look
     from airflow_connect.connectors.jdbc.source.work import Item
 
 NAMED, LOW, FORGOTTEN = "late_rows", "low_rows", "forgotten_gaps"
