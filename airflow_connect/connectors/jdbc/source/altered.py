@@ -13,13 +13,15 @@ from airflow_connect.connectors.jdbc.source.offsets.positions import (
     NANOS,
     PROTOCOL,
     QUERY,
+    QUERY_PARTITION,
     TABLE,
     TIMESTAMP,
     Position,
 )
 from airflow_connect.connectors.jdbc.source.offsets.ranges import AFTER, BY, check_range_offset
-from airflow_connect.connectors.jdbc.source.read.changed import RANGES, ranges_of
+from airflow_connect.connectors.jdbc.source.read.changed import ranges_of
 from airflow_connect.connectors.jdbc.source.read.gaps import GAP_PARTITIONS, GAPS, gaps_of
+from airflow_connect.connectors.jdbc.source.read.sent_ranges import RANGES, SENT, sent_of
 from airflow_connect.errors import ConfigError
 
 _PARTITIONS = (
@@ -30,6 +32,10 @@ _PARTITIONS = (
     {PROTOCOL, TABLE, BY, AFTER},
     *GAP_PARTITIONS,
 )
+
+
+_VALUES = {PROTOCOL: "1", **QUERY_PARTITION}
+"""What each source partition with one of these has: an offset under another one would have no effect."""
 
 
 def check_offsets(offsets: Mapping[tuple[tuple[str, Any], ...], SourceOffset | None]) -> None:
@@ -44,7 +50,12 @@ def check_offsets(offsets: Mapping[tuple[tuple[str, Any], ...], SourceOffset | N
         partition = dict(pairs)
         if set(partition) not in _PARTITIONS:
             raise _refused(f"A source partition names a table or the query, not {sorted(partition)}")
-        if RANGES in partition:
+        for key, value in _VALUES.items():
+            if partition.get(key, value) != value:
+                raise _refused(f"No run reads a source partition whose {key} is not {value!r}")
+        if partition.get(RANGES) == SENT:
+            sent_of(offset, "a table")
+        elif RANGES in partition:
             ranges_of(offset, "a table")
         elif GAPS in partition:
             gaps_of(offset, "a table")

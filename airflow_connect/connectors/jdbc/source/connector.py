@@ -21,6 +21,7 @@ from airflow_connect.connectors.jdbc.source.discovery import (
     note_inherited,
     note_merged,
     note_patterns,
+    note_renamed,
     note_row_security,
     note_vanished,
     selected,
@@ -45,7 +46,7 @@ from airflow_connect.connectors.jdbc.source.offsets.start import (
 from airflow_connect.connectors.jdbc.source.offsets.turns import Turns, note_left
 from airflow_connect.connectors.jdbc.source.offsets.unfinished import note_unfinished
 from airflow_connect.connectors.jdbc.source.read.bounds import bounds, state_of
-from airflow_connect.connectors.jdbc.source.read.changed import RANGES, ranges_partition
+from airflow_connect.connectors.jdbc.source.read.changed import ranges_partition
 from airflow_connect.connectors.jdbc.source.read.gaps import (
     GAPS,
     gaps_of,
@@ -53,6 +54,7 @@ from airflow_connect.connectors.jdbc.source.read.gaps import (
     reconciled_gaps,
 )
 from airflow_connect.connectors.jdbc.source.read.reading import Reading
+from airflow_connect.connectors.jdbc.source.read.sent_ranges import RANGES, sent_partition
 from airflow_connect.connectors.jdbc.source.read.snapshot import ExportedSnapshot
 from airflow_connect.connectors.jdbc.source.read.time_functions import note_time_functions
 from airflow_connect.connectors.jdbc.source.read.time_limit import time_limit
@@ -167,7 +169,8 @@ class JdbcSourceConnector(SourceConnector):
         for table in found.restarted:
             self.context.note(
                 f"The interrupted load of the table {table} begins again, because the mode or its columns were changed,"
-                " or because complete ranges of mode bulk are older than a day."
+                " or in mode bulk because query.suffix or bulk.changed.only was set or complete ranges are older than a"
+                " day."
             )
         if self.context.tasks_ended and self._typed.mode == names.BULK:
             note_unfinished(self.context.limits_reached, committed, found.loads, self.context.run_id, self.context.note)
@@ -191,7 +194,7 @@ class JdbcSourceConnector(SourceConnector):
         """Every form of the names of the task's tables, or the ranges that it reads."""
         partitions = [partition for item in items_of(task_config) for partition in item.partitions]
         if task_config.get(JdbcSourceKeys.changed_only.name, "").strip().lower() == "true":
-            partitions += [ranges_partition(partition) for partition in partitions]
+            partitions += [of(partition) for partition in partitions for of in (ranges_partition, sent_partition)]
         if task_config.get(JdbcSourceKeys.mode.name, "").strip().lower() == names.INCREMENTING:
             partitions += [gaps_partition(partition) for partition in partitions if PROTOCOL in partition]
         return partitions
@@ -223,7 +226,7 @@ class JdbcSourceConnector(SourceConnector):
         note_patterns(reading.name, everything, config, note)
         chosen = selected(everything, config, reading.database.quoting.parse, note)
         self._views = frozenset(table for table in chosen if everything[table] == "VIEW")
-        note_vanished(tables_with_offsets(self.context.offset_reader.committed()), everything, config, note)
+        gone = note_vanished(tables_with_offsets(self.context.offset_reader.committed()), everything, config, note)
         if reading.name == "postgresql":
             note_row_security(reading.connection, chosen, note)
             note_inherited(reading.connection, chosen, note)
@@ -231,7 +234,10 @@ class JdbcSourceConnector(SourceConnector):
             note_merged(reading.connection, chosen, note)
         if not chosen:
             note("No table of the database is selected by the configuration, so there is nothing to copy.")
-        return [Item(table, committed_position(table, self.context.offset_reader)[0]) for table in chosen]
+        found = [(table, committed_position(table, self.context.offset_reader)) for table in chosen]
+        if gone and config.mode != names.BULK:
+            note_renamed([table for table, (_, offset) in found if offset is None], gone, note)
+        return [Item(table, partition) for table, (partition, _) in found]
 
     def _name_unseen(self, reading: Reading, items: Sequence[Item]) -> None:
         """Name what a database does not show: what depends on the time, and for PostgreSQL rows that no run finds.

@@ -51,7 +51,8 @@ _UNION = re.compile(r"^\) ENGINE=MRG_MyISAM\b[^'\n]*? UNION=\(((?:`(?:[^`]|``)*`
 _MEMBER = re.compile(r"(?:`((?:[^`]|``)*)`\.)?`((?:[^`]|``)*)`")
 _MYSQL_TABLES = """
 SELECT table_schema, '', table_name,
-       CASE WHEN table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') THEN 'TABLE' ELSE table_type END
+       CASE WHEN table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') THEN 'TABLE' ELSE table_type END,
+       coalesce(%(catalog)s, database())
 FROM information_schema.tables
 WHERE table_schema = coalesce(%(catalog)s, database(), table_schema)
   AND table_schema NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')
@@ -69,6 +70,8 @@ def all_tables(database: str, connection: Connection, config: JdbcSourceConfig) 
         found = [row for row in rows if config.catalog in (None, row[0])]
     elif database == "mysql":
         found = list(connection.exec_driver_sql(_MYSQL_TABLES, {"catalog": config.catalog}))
+        # The catalog takes names of databases for equal that differ in capitals only, also where both may exist.
+        found = [row for row in found if row[0] == row[4]] or found
     else:
         found = list(connection.exec_driver_sql(_SQLITE_TABLES))
     return dict(sorted((TableId(row[0], row[1], row[2]), str(row[3])) for row in found))
@@ -210,7 +213,7 @@ def _note_unmatched(
 
 def note_vanished(
     known: Iterable[str], everything: Mapping[TableId, str], config: JdbcSourceConfig, note: Callable[[str], None]
-) -> None:
+) -> list[str]:
     """Warn about tables that have an offset but do not exist any more, or are now of another type.
 
     Args:
@@ -218,6 +221,9 @@ def note_vanished(
         everything: of `all_tables`.
         config: of the source.
         note: adds a sentence to the report.
+
+    Returns:
+        The names of those that do not exist any more.
     """
     kinds = {TableId("", t.schema, t.table).full_name: kind for t, kind in everything.items()}
     kinds |= {table.full_name: kind for table, kind in everything.items()}
@@ -231,6 +237,26 @@ def note_vanished(
         note(
             f"Tables that were copied before are now of no type in table.types ({','.join(sorted(config.table_types))})"
             f" and are skipped: {_listed(others)}."
+        )
+    return gone
+
+
+def note_renamed(new: Iterable[TableId], gone: Sequence[str], note: Callable[[str], None]) -> None:
+    """Name the tables that begin, although one that has vanished was copied into their topic, whose name is the same.
+
+    Args:
+        new: tables without an offset, in a mode that continues at offsets.
+        gone: of `note_vanished`.
+        note: adds a sentence to the report.
+    """
+    found = [(table.full_name, name) for table in new for name in gone if name.endswith(f".{table.table}")]
+    if found:
+        pairs = [f"{table} (before: {name})" for table, name in found]
+        note(
+            "Tables without an offset are copied from their beginning into topics that have the rows of tables which do"
+            f" not exist any more: {_listed(pairs)}. If only a database or schema has another name, their rows are in"
+            " the topics twice after this run. To continue instead, set their offsets to those of the former names,"
+            " before the run."
         )
 
 

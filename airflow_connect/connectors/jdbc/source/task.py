@@ -17,8 +17,6 @@ from airflow_connect.connectors.jdbc.source.offsets.start import start_position
 from airflow_connect.connectors.jdbc.source.read.bounds import bound_of_task, check_part, has_state, of_same_server
 from airflow_connect.connectors.jdbc.source.read.changed import (
     ChangedReader,
-    range_key,
-    ranges_of,
     ranges_offset,
     ranges_partition,
 )
@@ -26,10 +24,11 @@ from airflow_connect.connectors.jdbc.source.read.form import Form
 from airflow_connect.connectors.jdbc.source.read.gaps import GapFinder, gaps_of, gaps_partition
 from airflow_connect.connectors.jdbc.source.read.reading import Reading, RowBatch, TableReader
 from airflow_connect.connectors.jdbc.source.read.restarts import MOST_RESTARTS, Restarts
+from airflow_connect.connectors.jdbc.source.read.sent_ranges import sent_offset, sent_partition
 from airflow_connect.connectors.jdbc.source.read.snapshot import Snapshot
 from airflow_connect.connectors.jdbc.source.read.time_limit import time_limit
 from airflow_connect.connectors.jdbc.source.read.zones import name_filled
-from airflow_connect.connectors.jdbc.source.readers import new_rows_of, ordered_rows_of
+from airflow_connect.connectors.jdbc.source.readers import changed_rows_of, new_rows_of
 from airflow_connect.connectors.jdbc.source.settings import names
 from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from airflow_connect.connectors.jdbc.source.arrow.reader import ArrowReader, ColumnBatch
-    from airflow_connect.databases.identifiers import TableId
 
 log = logging.getLogger(__name__)
 _BATCH_BYTES = 4 << 20
@@ -84,6 +82,7 @@ class JdbcSourceTask(SourceTask):
         self._state, self._has_state = config.get(STATE, ""), True
         self._skips = config.get(SEVERAL) == "true"
         self._failures = 0
+        self._reads_to_end = True
         self._restarts = Restarts()
         self._column_rows = names.DEFAULT_BATCH_ROWS
 
@@ -197,9 +196,17 @@ class JdbcSourceTask(SourceTask):
                 return batch
             else:
                 # Not followed by rows in the same poll: their offset, which is later, would be replaced by this one.
-                self.context.skip_to(item.partition, batch.after.offset())
+                self._skip(item, batch)
                 return None
         return None
+
+    def _skip(self, item: Item, batch: RowBatch | ColumnBatch) -> None:
+        """Set the offset after a batch without rows, or keep which ranges are sent next."""
+        if isinstance(self._reader, ChangedReader):
+            self.context.skip_to(sent_partition(item.partition), sent_offset(self._reader.sent.marks))
+            self._reader.sent.is_changed = False
+        else:
+            self.context.skip_to(item.partition, batch.after.offset())
 
     def _read(self, item: Item, count: int) -> RowBatch | ColumnBatch | _LeftOut | None:
         """The next batch of a table; None at its end.
@@ -271,14 +278,14 @@ class JdbcSourceTask(SourceTask):
         reading.snapshot = self._snapshot
         reading.progressed = self._timeout.progressed
         reading.count = self.context.count
-        check_part(item, reading, self._end_us, has_state=self._has_state)
+        self._reads_to_end = check_part(item, reading, self._end_us, has_state=self._has_state)
         if position is None:
             self.context.skip_to(item.partition, position_at_bound(reading, item.table).offset())
             return False
         name_filled(reading, item.table)
         stream = self._opened_stream()
         if self._config.changed_only and item.table is not None:
-            self._reader = self._changed_reader(reading, item, item.table, stream)
+            self._reader = changed_rows_of(reading, item, item.table, stream, self.context, self._form)
         else:
             self._reader = new_rows_of(reading, item, position, stream)
         return True
@@ -289,28 +296,6 @@ class JdbcSourceTask(SourceTask):
             return start_position(self._config, offset, item.name)
         own = Position.of(offset, item.name)
         return item.part.after if own == Position() else own
-
-    def _changed_reader(
-        self, reading: Reading, item: Item, table: TableId, stream: ArrowStream | None
-    ) -> ChangedReader | TableReader | ArrowReader:
-        """The reader for `bulk.changed.only`; one of all rows if the table has no suitable key."""
-        key = range_key(reading.described(reading.source(table)))
-        if key is None:
-            self.context.note(
-                f"All rows of {item.name} are sent, because bulk.changed.only needs a primary key of one column with"
-                " whole numbers."
-            )
-            return new_rows_of(reading, item, Position(), stream)
-        offset = self.context.offset_reader.offset(ranges_partition(item.partition))
-        known = ranges_of(offset, item.name)
-        if known and offset is not None and not self._form.is_that_of(offset):
-            self.context.note(
-                f"All rows of {item.name} are sent, because the configuration of topics, values or transformations, or"
-                " a converter of the worker, was changed since the last run: bulk.changed.only compares with what was"
-                " sent before."
-            )
-            known = []
-        return ChangedReader(reading, table, key, known, ordered_rows_of(reading, table, key, stream))
 
     def _opened_stream(self) -> ArrowStream | None:
         """The connection that reads in Arrow batches; None if rows must be read one by one."""
@@ -363,8 +348,15 @@ class JdbcSourceTask(SourceTask):
             if isinstance(self._reader, ChangedReader):
                 self._reader.note_results()
                 self.context.skip_to(ranges_partition(item.partition), ranges_offset(self._reader.ranges, self._form))
-            if item.part is not None:
+                if self._reader.sent.marks:
+                    self.context.skip_to(sent_partition(item.partition), sent_offset([]))
+            if item.part is not None and self._reads_to_end:
                 self.context.skip_to(item.partition, item.part.done(self._last_offset(item)))
+            elif item.part is not None:
+                self.context.note(
+                    f"A range of {item.name} is not complete, because it ends after the upper bound of this run. The"
+                    " next one continues it. This is so after timestamp.delay.interval.ms was raised."
+                )
             elif self._is_bulk:
                 self.context.skip_to(item.partition, self._bulk_offset(done=True))
             if self._reader.forgotten:

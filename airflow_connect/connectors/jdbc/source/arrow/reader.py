@@ -90,7 +90,7 @@ class ArrowReader:
         self._maker: TextMaker | None = None
         self._sent: SentRows | None = None
         self._reading, self._stream = reading, stream
-        self._source = reading.source(table)
+        self._source = reading.source(table, part)
         self.position = position
         self._batches: Iterator[pa.RecordBatch] | None = None
         self._left: pa.RecordBatch | None = None

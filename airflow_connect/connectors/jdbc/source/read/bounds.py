@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.jdbc.source.work import Item
     from airflow_connect.databases.arrow_stream import ArrowStream
 
+_LONGEST_STEP_US = 2 * 86_400_000_000
+"""A tracked column may have days only, and a zone."""
 _NOT_TOLD = (Failure.OTHER, Failure.PERMISSION, Failure.MISSING_OBJECT)
 
 Note = Callable[[str], None]
@@ -124,7 +126,7 @@ def of_same_server(connection: Connection, stream: ArrowStream | None, note: Not
     return None
 
 
-def check_part(item: Item, reading: Reading, end_us: int, *, has_state: bool) -> None:
+def check_part(item: Item, reading: Reading, end_us: int, *, has_state: bool) -> bool:
     """`check_range` for what is to be read on a connection.
 
     Args:
@@ -132,12 +134,18 @@ def check_part(item: Item, reading: Reading, end_us: int, *, has_state: bool) ->
         reading: connected; has the upper bound of the connection.
         end_us: that of the run.
         has_state: see `check_range`.
+
+    Returns:
+        Whether a range is read to its end. It is not if the run reads up to an earlier time than the one that has
+        begun the load, such as after `timestamp.delay.interval.ms` was raised.
     """
     bound_us, part = reading.end_us, item.part
-    if bound_us < end_us and part is not None and part.upto is not None and part.upto.timestamp_us is not None:
+    last_us = None if part is None or part.upto is None else part.upto.timestamp_us
+    if last_us is not None and last_us >= bound_us - _LONGEST_STEP_US:
         stamps = reading.criteria(reading.source(item.table)).tracked.timestamps
         bound_us = read_before(reading.times, stamps, bound_us)
-    check_range(part, bound_us, end_us, item.name, has_state=has_state)
+    check_range(part, bound_us if reading.end_us < end_us else end_us, end_us, item.name, has_state=has_state)
+    return last_us is None or last_us < bound_us
 
 
 def check_range(part: TableRange | None, bound_us: int, end_us: int, name: str, *, has_state: bool = True) -> None:

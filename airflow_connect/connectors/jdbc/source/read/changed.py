@@ -3,7 +3,8 @@
 A table is read in the order of its key, and cut into ranges of some `RANGE_ROWS` rows. Of each range the last key, the
 number of rows and a hash of all its rows are kept, in an offset of a source partition beside that of the table. It is
 written when a table is complete, with the last rows. So a run that dies sends the same changes again, and no change is
-ever missed: a range is left out only if its rows are those of which the hash was made.
+ever missed: a range is left out only if its rows are those of which the hash was made, and if no run has sent others
+since (`sent_ranges.py`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from airflow_connect.connectors.jdbc.source.offsets.positions import Position
 from airflow_connect.connectors.jdbc.source.read.form import Form
 from airflow_connect.connectors.jdbc.source.read.moves import Row
 from airflow_connect.connectors.jdbc.source.read.reading import Reading, RowBatch, TableReader
+from airflow_connect.connectors.jdbc.source.read.sent_ranges import RANGES, SentRanges
 from airflow_connect.connectors.jdbc.source.values.columns import INTEGERS, Column, Kind
 from airflow_connect.connectors.jdbc.source.values.mapping import TableMapping
 from airflow_connect.connectors.jdbc.source.values.row_text import DIGEST_BYTES, row_text
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
     from airflow_connect.connectors.jdbc.source.arrow.reader import ColumnBatch
 
-RANGES, HASHES = "ranges", "hashes"
+HASHES = "hashes"
 RANGE_ROWS = 10_000
 """Rows of a new range. A range that grows to twice as many is cut, so that memory is bounded."""
 MOST_RANGES = 15_000
@@ -196,6 +198,7 @@ class _Open:
 
     Attributes:
         before: the kept range that it continues, or None.
+        place: of the kept range whose rows it has; None: it has rows after all of them.
         upper: its largest possible key; None: there is no limit.
         digest: of the schema and its rows.
         rows: so far, in pieces.
@@ -204,6 +207,7 @@ class _Open:
     """
 
     before: KeyRange | None
+    place: int | None
     upper: int | None
     digest: Any = None
     rows: list[Any] = field(default_factory=list)
@@ -232,7 +236,13 @@ class ChangedReader:
     """There is no look-back here."""
 
     def __init__(
-        self, reading: Reading, table: TableId, key: Column, known: Sequence[KeyRange], rows: OrderedRows
+        self,
+        reading: Reading,
+        table: TableId,
+        key: Column,
+        known: Sequence[KeyRange],
+        rows: OrderedRows,
+        marks: Sequence[tuple[int, int]] = (),
     ) -> None:
         """Does not read yet.
 
@@ -242,10 +252,12 @@ class ChangedReader:
             key: as `range_key` found it.
             known: ranges of the last complete run.
             rows: of the table.
+            marks: ranges that were sent since, by runs that were not complete.
         """
         self._reading, self._key, self._table = reading, key, table
         self._rows = rows
         self._known = list(known)
+        self.sent = SentRanges([one.last for one in known], marks)
         self._next_known = 0
         self._open = self._taken_known()
         self._ready: deque[Any] = deque()
@@ -265,7 +277,10 @@ class ChangedReader:
         self._rows.close()
 
     def next(self, count: int) -> RowBatch | ColumnBatch | None:
-        """The next rows of a changed range; None at the end. Rows without a change are read, but not returned."""
+        """The next rows of a changed range; None at the end. Rows without a change are read, but not returned.
+
+        An empty batch comes before rows of a range that is marked now: the mark must be committed first.
+        """
         while not self._ready and not self._ended:
             piece = self._rows.next(count)
             if piece is not None:
@@ -277,6 +292,8 @@ class ChangedReader:
                 self._close_range()
         if not self._ready:
             return None
+        if self.sent.is_changed:
+            return self._rows.batch(self._ready[0], 0, 0)
         rows, start = self._ready[0], self._returned
         end = min(start + count, self._rows.size(rows))
         self._returned = end
@@ -313,7 +330,7 @@ class ChangedReader:
                 self._close_range()
             elif found.count == found.limit:
                 # What follows is another range with the same upper bound.
-                self._open = _Open(None, found.upper)
+                self._open = _Open(None, found.place, found.upper)
                 self._add(found, None)
             else:
                 end = len(keys) if found.upper is None else bisect_right(keys, found.upper, start)
@@ -349,14 +366,18 @@ class ChangedReader:
         last = done.last if before is None else max(done.last, before.last)
         found = KeyRange(last, done.count, done.digest.digest())
         self.ranges.append(found)
-        if found != before:
-            self._ready += done.rows
+        if found == before and not (done.place is not None and self.sent.was_sent(done.place)):
+            return
+        if done.place is not None:
+            self.sent.mark(done.place)
+        self._ready += done.rows
 
     def _taken_known(self) -> _Open:
         """The next kept range. The last one, while it is small, takes the rows after it, too."""
         if self._next_known == len(self._known):
-            return _Open(None, None)
-        known = self._known[self._next_known]
+            return _Open(None, None, None)
+        place = self._next_known
+        known = self._known[place]
         self._next_known += 1
         is_open = self._next_known == len(self._known) and known.rows < RANGE_ROWS
-        return _Open(known, None if is_open else known.last)
+        return _Open(known, place, None if is_open else known.last)

@@ -122,9 +122,10 @@ class Reading:
         if reason:
             self.note(f"Ranges of tables are read as they are now, not in the snapshot of the run: {reason}.")
 
-    def source(self, table: TableId | None) -> Source:
-        """A table, or the query."""
-        return Source(self.config, self.database.quoting, table)
+    def source(self, table: TableId | None, part: TableRange | None = None) -> Source:
+        """A table, or the query. A range ends with its last row: a LIMIT in `query.suffix` would leave out others."""
+        found = Source(self.config, self.database.quoting, table)
+        return found if part is None else found.without_suffix()
 
     def execute(self, statement: Statement) -> CursorResult[Any]:
         """Execute a statement with a small result."""
@@ -294,7 +295,7 @@ class TableReader:
         self._order, self._part = order, part
         self._reading = reading
         self._config = reading.config
-        self._source = reading.source(table)
+        self._source = reading.source(table, part)
         self.position = position
         self._cursor: Any = None
         self._mapping: TableMapping | None = None

@@ -36,9 +36,11 @@ def division_of(config: JdbcSourceConfig, table: str) -> str:
 
 
 def is_current(config: JdbcSourceConfig, table: str, by: str) -> bool:
-    """Whether the configuration still divides a table as `by` says."""
+    """Whether the configuration still divides a table as `by` says; in mode bulk, whether it still does so at all."""
     found = division_of(config, table)
-    return by.startswith(found) if config.mode == names.BULK else by == found
+    if config.mode != names.BULK:
+        return by == found
+    return by.startswith(found) and not _reason_of(config)
 
 
 class Division:
@@ -145,13 +147,14 @@ class Division:
                 gaps = [part for gap in gaps for part in gap.divided(
                     cuts.find(gap.after or begin, gap.upto, pieces, rows))]  # fmt: skip
         parts = "1 range is" if len(gaps) == 1 else f"{len(gaps)} ranges are"
-        self._reading.note(f"The interrupted load of {item.name} is continued: {parts} left.")
+        without = " query.suffix has no effect on it." if self._config.query_suffix else ""
+        self._reading.note(f"The interrupted load of {item.name} is continued: {parts} left.{without}")
         return gaps
 
     def _ranges(self, item: Item, table: TableId, rows: int, total: int) -> list[TableRange]:
         """The ranges of a large table; [] if it is read as a whole."""
         config = self._config
-        reason = self._reason_of_config()
+        reason = _reason_of(config)
         cuts, by = None, ""
         if not reason:
             cuts, by, reason = self._dividing(table)
@@ -187,14 +190,6 @@ class Division:
         reason = cuts.reason_against()
         return (None, "", reason) if reason else (cuts, by, "")
 
-    def _reason_of_config(self) -> str:
-        config = self._config
-        if config.query_suffix:
-            return "query.suffix applies to whole tables"
-        if config.lookback_ms:
-            return "timestamp.lookback.ms compares rows in order"
-        return "bulk.changed.only compares rows in order" if config.changed_only else ""
-
     def _pieces(self, rows: int, total: int) -> int:
         share = -(-rows * self._max_tasks // total)
         return min(share, self._max_tasks) * (_BULK_RANGES if self._config.mode == names.BULK else 1)
@@ -219,6 +214,15 @@ class Division:
         time, number = position.timestamp_us, position.incrementing
         parts = [] if time is None else [self._reading.times.aware(time).isoformat()]
         return " / ".join([*parts, *([] if number is None else [str(number)])])
+
+
+def _reason_of(config: JdbcSourceConfig) -> str:
+    """Why no table is divided; "": the configuration does not say so."""
+    if config.query_suffix:
+        return "query.suffix applies to whole tables"
+    if config.lookback_ms:
+        return "timestamp.lookback.ms compares rows in order"
+    return "bulk.changed.only compares rows in order" if config.changed_only else ""
 
 
 def division_now(reading: Reading, table: TableId) -> str:

@@ -17,7 +17,7 @@ CASES = [
     ("postgresql", s.FLOAT64, "text", 1.0, "1"),
     ("postgresql", s.FLOAT64, "varchar(20)", 1e15, "1e+15"),
     ("postgresql", s.FLOAT64, "numeric", 1.0, "1"),
-    ("postgresql", s.FLOAT32, "numeric", 0.10000000149011612, "0.100000001490116"),
+    ("postgresql", s.FLOAT32, "numeric", 0.10000000149011612, "0.1"),
     ("postgresql", s.FLOAT64, "real", 0.1, "0.1"),
     ("postgresql", s.decimal(2), "text", base64.b64encode(b"\x64").decode(), "1.00"),
     ("postgresql", s.BYTES, "text", base64.b64encode(b"a").decode(), "\\x61"),

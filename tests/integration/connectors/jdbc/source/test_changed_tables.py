@@ -176,3 +176,38 @@ def test_tracked_column_that_has_become_a_date_is_refused_however_its_offset_cam
     runs.config["timestamp.delay.interval.ms"] = "0"
     assert 2 in runs.run().ids()
     assert runs.run().ids() == []
+
+
+@pytest.mark.parametrize("mode", ["incrementing", "bulk"])
+def test_tables_that_begin_in_the_topics_of_vanished_ones_are_named(database: Database, mode: str) -> None:
+    """A schema or database has another name: all rows are sent again, and a note only called the former table gone."""
+    runs = copies(database, True, **{"mode": mode, "incrementing.column.name": "id", "table.split.min.rows": "1000"})
+    assert len(runs.run().records) == 12
+    database.execute(
+        "CREATE SCHEMA archive", "ALTER TABLE a SET SCHEMA archive", "CREATE TABLE public.b AS SELECT 1 AS id"
+    )
+    run = runs.run()
+    (name,) = database.rows("SELECT current_database()")[0]
+    told = [note for note in run.notes if note.startswith("Tables without an offset are copied from their beginning")]
+    if mode == "bulk":
+        assert told == []
+        return
+    assert [record.topic for record in run.records].count("db-a") == 12
+    assert len(told) == 1 and f" not exist any more: {name}.archive.a (before: {name}.public.a). If" in told[0]
+    assert not [note for note in runs.run().notes if note in told]
+
+
+def test_database_with_the_same_name_in_capitals_is_another_one(mariadb_database: Database) -> None:
+    """information_schema takes both names for equal, so tables of the other one were copied, too."""
+    (name,) = mariadb_database.rows("SELECT database()")[0]
+    other = name.upper()
+    mariadb_database.execute(
+        "CREATE TABLE a (id int PRIMARY KEY)", "INSERT INTO a VALUES (1)", f"CREATE DATABASE `{other}`",
+        f"CREATE TABLE `{other}`.secret (id int PRIMARY KEY)", f"INSERT INTO `{other}`.secret VALUES (2)",
+    )  # fmt: skip
+    try:
+        for more in ({}, {"catalog.pattern": name}):
+            assert copies(mariadb_database, True, **more).run().topics == ["db-a"]
+        assert copies(mariadb_database, True, **{"catalog.pattern": other}).run().topics == ["db-secret"]
+    finally:
+        mariadb_database.execute(f"DROP DATABASE `{other}`")

@@ -343,3 +343,56 @@ def test_partitioned_table_and_materialized_view_are_divided_and_views_are_not(
         assert sorted(run.ids()) == list(range(1, ROWS + 1)), run.notes
         assert len(run.tasks) == (1 if kind == "VIEW" else TASKS), run.notes
         assert not any("not in the snapshot" in note for note in run.notes), run.notes
+
+
+@pytest.mark.parametrize(
+    ("database", "mode", "columnar"),
+    [("postgresql", "timestamp", True), ("postgresql", "incrementing", False), ("mysql", "timestamp", True)],
+    indirect=["database"],
+)
+def test_suffix_does_not_cut_what_is_left_of_a_load(database: Database, mode: str, columnar: bool) -> None:
+    """Each range was read up to its LIMIT, and counted as complete."""
+    filled(database, mode)
+    runs = copies(database, mode, columnar)
+    first = runs.run(tasks=TASKS, batches=2)
+    runs.config["query.suffix"] = "LIMIT 10"
+    second = runs.run(tasks=TASKS)
+    assert sorted(first.ids() + second.ids()) == sorted(numbers(mode))
+    (note,) = [note for note in second.notes if "interrupted load" in note]
+    assert note.endswith("ranges are left. query.suffix has no effect on it.")
+
+
+@pytest.mark.parametrize("change", [{"query.suffix": "LIMIT 10"}, {"bulk.changed.only": "true"}], ids=str)
+def test_load_of_mode_bulk_begins_again_if_tables_are_no_longer_divided(
+    postgresql_database: Database, change: Mapping[str, str]
+) -> None:
+    filled(postgresql_database, "bulk")
+    runs = copies(postgresql_database, "bulk")
+    runs.run(tasks=TASKS, batches=2)
+    runs.config |= change
+    run = runs.run(tasks=TASKS)
+    assert len(run.tasks) == 1 and len(run.ids()) == (10 if "query.suffix" in change else ROWS)
+    assert any("begins again, because" in note and next(iter(change)) in note for note in run.notes), run.notes
+
+
+@pytest.mark.parametrize(
+    ("database", "columnar"), [("postgresql", True), ("postgresql", False), ("mysql", True)], indirect=["database"]
+)
+def test_range_that_ends_after_the_bound_of_a_run_is_not_complete(database: Database, columnar: bool) -> None:
+    """The delay was raised after the load had begun: rows between the bound and the end of the range were lost."""
+    filled(database, "timestamp")
+    ago = "120 * (300 - id) / 300 + 5"
+    moved = {"postgresql": f"now() - interval '1 second' * ({ago})", "mysql": f"NOW(6) - INTERVAL ({ago}) SECOND"}
+    database.execute(
+        "DELETE FROM orders WHERE id NOT BETWEEN 1 AND 300", f"UPDATE orders SET changed = {moved[database.dialect]}"
+    )
+    expected = [row[0] for row in database.rows("SELECT id FROM orders ORDER BY id")]
+    runs = copies(database, "timestamp", columnar)
+    first = runs.run(tasks=TASKS, batches=2)
+    runs.config["timestamp.delay.interval.ms"] = "60000"
+    second = runs.run(tasks=TASKS)
+    assert any("ends after the upper bound of this run" in note for note in second.notes), second.notes
+    runs.config["timestamp.delay.interval.ms"] = "0"
+    third, fourth = runs.run(tasks=TASKS), runs.run(tasks=TASKS)
+    assert sorted(first.ids() + second.ids() + third.ids() + fourth.ids()) == expected
+    assert runs.run(tasks=TASKS).ids() == [] and "timestamp" in own_offset(runs)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_connect.connectors.jdbc.source.connector import JdbcSourceConnector
-from airflow_connect.connectors.jdbc.source.read import changed
+from airflow_connect.connectors.jdbc.source.read import changed, sent_ranges
 from airflow_connect.connectors.jdbc.source.read.form import Form
 from airflow_connect.errors import ConfigError, DataError, OffsetError
 from tests.support.copies.jdbc_source import Copies
@@ -202,6 +203,17 @@ def test_damaged_ranges_are_refused(database: Database, damaged: object) -> None
     assert JdbcSourceConnector().alter_offsets({}, {partition: None})
 
 
+@pytest.mark.parametrize("damaged", ["x", "AAAA", 7])
+def test_damaged_marks_are_refused(database: Database, damaged: object) -> None:
+    insert(database, 1)
+    runs, marks = copies(database), {**RANGES, "ranges": "sent"}
+    runs.commit(marks, {"sent": damaged})
+    with pytest.raises(OffsetError, match=r"of the table orders with the ranges that were sent .* is damaged"):
+        runs.run()
+    with pytest.raises(OffsetError, match="damaged"):
+        JdbcSourceConnector().alter_offsets({}, {tuple(sorted(marks.items())): {"sent": damaged}})
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -245,6 +257,105 @@ def test_no_change_is_missed(tmp_path_factory: pytest.TempPathFactory, rounds: l
             assert {number: seen.get(number) for number in rows} == rows
             assert runs.run().records == []
             assert all(one.rows <= 6 for one in changed.ranges_of(runs.offset(RANGES), ""))
+
+
+def altered(database: Database, runs: Copies, seen: dict[int, str], **how: Any) -> None:
+    """A run, and what a reader of its topic has then."""
+    seen |= {row["id"]: row["name"] for row in runs.run(**how).values}
+
+
+SETS = st.tuples(st.integers(1, 30), st.integers(1, 8), st.sampled_from("ab"))
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    rounds=st.lists(st.tuples(st.lists(SETS, max_size=4), st.integers(1, 12) | st.none()), min_size=2, max_size=6),
+    batch=st.sampled_from(["1", "4", "1000"]),
+    ahead=st.sampled_from([1, 64]),
+)
+def test_no_change_is_missed_by_runs_that_die(
+    tmp_path_factory: pytest.TempPathFactory,
+    rounds: list[tuple[list[tuple[int, int, str]], int | None]],
+    batch: str,
+    ahead: int,
+) -> None:
+    """Rows change there and back, also when a run has sent what they were in between."""
+    database = made_in(tmp_path_factory.mktemp("changes"))
+    runs, seen = copies(database, batch_max_rows=batch), dict[int, str]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(changed, "RANGE_ROWS", 3)
+        patch.setattr(sent_ranges, "_MOST_AHEAD", ahead)
+        for changes, dies_after in rounds:
+            with database.connected() as connection:
+                for first, count, name in changes:
+                    for number in range(first, first + count):
+                        sql = "INSERT INTO orders VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name"
+                        connection.exec_driver_sql(sql, (number, name))
+            altered(database, runs, seen, batches=dies_after)
+            if dies_after is None:
+                assert seen == dict(database.rows("SELECT id, name FROM orders"))
+        altered(database, runs, seen)
+        assert seen == dict(database.rows("SELECT id, name FROM orders"))
+        assert runs.run().records == []
+
+
+@pytest.mark.parametrize("columnar", [False, True])
+def test_row_that_changes_back_after_a_run_that_died_is_sent_again(database: Database, columnar: bool) -> None:
+    """The hash of the last complete run fitted again, so the topic kept what the run had sent that died."""
+    insert(database, *range(1, 36))
+    runs, seen = copies(database, columnar), dict[int, str]()
+    altered(database, runs, seen)
+    database.execute("UPDATE orders SET name = 'b' WHERE id IN (5, 35)")
+    altered(database, runs, seen, batches=2)  # The mark, and the first rows.
+    assert (seen[5], seen[35]) == ("b", "a")
+    database.execute("UPDATE orders SET name = 'a'")
+    run = runs.run()
+    assert run.ids() == list(range(1, 11)) and {row["name"] for row in run.values} == {"a"}
+    assert runs.run().records == []
+
+
+def test_mark_is_committed_before_the_rows_of_its_range(database: Database) -> None:
+    """With at_least_once, offsets are written after rows: a run that dies in between would leave no mark."""
+    insert(database, *range(1, 36))
+    runs = copies(database)
+    runs.run()
+    database.execute("UPDATE orders SET name = 'b' WHERE id = 15")
+    assert runs.run(batches=1).records == []
+    assert sent_ranges.sent_of(runs.offset({**RANGES, "ranges": "sent"}), "") == [(20, 20)]
+    assert runs.run().ids() == list(range(11, 21))
+    assert sent_ranges.sent_of(runs.offset({**RANGES, "ranges": "sent"}), "") == []
+
+
+@pytest.mark.parametrize("change", ["form", "key"])
+def test_run_that_sends_all_rows_and_dies_leaves_no_hash_that_counts(database: Database, change: str) -> None:
+    insert(database, 1)
+    runs = copies(database, table_whitelist="orders")
+    runs.run()
+    database.execute("UPDATE orders SET name = 'b'")
+    if change == "form":
+        runs.config["timestamp.granularity"] = "micros_long"
+    else:
+        database.execute("ALTER TABLE orders RENAME TO before", "CREATE TABLE orders (id INTEGER, name TEXT)")
+        database.execute("INSERT INTO orders SELECT * FROM before")
+    assert [row["name"] for row in runs.run(batches=1).values] == ["b"]
+    runs.config.pop("timestamp.granularity", None)
+    if change == "key":
+        database.execute("DROP TABLE orders", "ALTER TABLE before RENAME TO orders")
+    database.execute("UPDATE orders SET name = 'a'")
+    assert [row["name"] for row in runs.run().values] == ["a"]
+    assert runs.run().records == []
+
+
+def test_marks_are_few_if_all_ranges_have_changed(database: Database) -> None:
+    insert(database, *range(1, 1001))
+    runs = copies(database)
+    runs.run()
+    database.execute("UPDATE orders SET name = 'b'")
+    written: list[int] = []
+    runs.run(
+        meanwhile=lambda _: written.append(len(sent_ranges.sent_of(runs.offset({**RANGES, "ranges": "sent"}), "")))
+    )
+    assert max(written) == 1 and len(written) < 112  # 100 batches of rows
 
 
 def test_runs_that_send_all_rows_in_between_leave_no_hashes(database: Database) -> None:

@@ -74,6 +74,14 @@ def test_offsets_that_are_set_are_checked() -> None:
         connector.alter_offsets({}, {(("table", "t"),): {"timestamp": "today"}})
 
 
+@pytest.mark.parametrize("partition", [{"protocol": 1, "table": "t"}, {"protocol": "2", "table": "t"}, {"query": "x"}])
+def test_source_partition_that_no_run_reads_is_refused(partition: dict[str, object]) -> None:
+    """It had no effect, and no run named it."""
+    with pytest.raises(ConfigError, match=r"No run reads a source partition whose (protocol|query) is not"):
+        JdbcSourceConnector().alter_offsets({}, {tuple(sorted(partition.items())): {"incrementing": 4}})
+    assert JdbcSourceConnector().alter_offsets({}, {tuple(sorted(partition.items())): None})
+
+
 FULL, SHORT, OLDEST = {"protocol": "1", "table": "t.public.o"}, {"protocol": "1", "table": "public.o"}, {"table": "o"}
 
 
