@@ -10,6 +10,7 @@ from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Type
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.schema import OPTIONAL_STRING, Schema
 from airflow_connect.converters.java_text import java_string
+from airflow_connect.converters.unread import NOT_DECODED, NOT_ENCODED, Unread
 from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.java.charsets import UTF_8, charset, is_java_name
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ENCODING = "converter.encoding"
+_REPLACEMENT = "\ufffd"
 
 
 class StringConverter:
@@ -25,6 +27,10 @@ class StringConverter:
     Configuration: `converter.encoding` (default `UTF-8`), Java's name of a character set, for both directions. As in
     Java, bytes that are not valid in it become U+FFFD, and characters that it lacks become `?`: reading text never
     fails.
+
+    Attributes:
+        unread: tells of bytes that were not valid.
+        unwritten: tells of characters that the encoding lacks.
     """
 
     config_def: ClassVar[ConfigDef] = ConfigDef().define(
@@ -35,6 +41,7 @@ class StringConverter:
 
     def __init__(self) -> None:
         self._charset = UTF_8
+        self.unread, self.unwritten = Unread(), Unread()
 
     def configure(self, config: Mapping[str, str], is_key: bool = False) -> None:
         """Take `converter.encoding`.
@@ -64,7 +71,10 @@ class StringConverter:
         """The text with schema optional STRING; a tombstone keeps that schema."""
         if data is None:
             return SchemaAndValue(OPTIONAL_STRING, None)
-        return SchemaAndValue(OPTIONAL_STRING, self._charset.decode(data))
+        text = self._charset.decode(data)
+        if _REPLACEMENT in text and self._charset.encode(text) != data:
+            self.unread.add(NOT_DECODED)
+        return SchemaAndValue(OPTIONAL_STRING, text)
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         """The text of the value in the encoding; None stays None.
@@ -78,7 +88,14 @@ class StringConverter:
             text = value if type(value) is str else java_string(schema, value)
         except RecursionError as error:
             raise DataError("A value is nested too deeply to be written as text.", suggestion="Flatten it.") from error
-        return self._charset.encode(text)
+        data = self._charset.encode(text)
+        if not text.isascii() and self._is_other(data, text):
+            self.unwritten.add(NOT_ENCODED)
+        return data
+
+    def _is_other(self, data: bytes, text: str) -> bool:
+        """Whether a character of a text was replaced. In UTF-8 no other character has the byte of a question mark."""
+        return data.count(b"?") != text.count("?") if self.is_utf8 else self._charset.decode(data) != text
 
     def to_columns(self, topic: str, data: pa.BinaryArray) -> Sequence[ValueColumns] | None:
         """The messages as a column of text; None if one is not valid UTF-8, or the encoding is different."""

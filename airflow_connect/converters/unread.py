@@ -16,6 +16,10 @@ MOST_FOUND = 100
 """Maximum number of names that are kept until they are counted: an object may be used as a map with any names."""
 LONGEST_NAME = 100
 MORE_TEXT = "text after the JSON document"
+NOT_DECODED = "bytes that are not valid in the encoding of the converter"
+NOT_ENCODED = "characters that the encoding of the converter lacks"
+REPLACED = {NOT_DECODED: "U+FFFD", NOT_ENCODED: "question marks"}
+"""What a converter of texts puts in their place, as Java does."""
 MOST_LISTED = 20
 """Fields that a sentence names."""
 

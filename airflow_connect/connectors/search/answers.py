@@ -17,6 +17,7 @@ from airflow_connect.connectors.search.conflicts import (
     MAYBE_TWICE,
     NOTHING_DELETED,
     NOTHING_LEFT,
+    REPLACED,
     conflict_in,
     conflicting_version,
 )
@@ -64,6 +65,7 @@ class Verdict:
         raced: positions of those of them that met a mapping in the making.
         conflicts: position of documents that the server holds already, and the version that it holds (None: unknown);
             or one of the negative numbers of `conflicts.py`: what the server has done instead.
+        replaced: positions of documents that were written over others.
         indices: index that is not the target's name -> positions of documents that were written there. It may be one
             behind an alias or a data stream.
         reason: why documents are sent again, in the server's words.
@@ -77,6 +79,7 @@ class Verdict:
     rejected: list[tuple[int, DataError]] = field(default_factory=list)
     raced: list[int] = field(default_factory=list)
     conflicts: list[tuple[int, int | None]] = field(default_factory=list)
+    replaced: list[int] = field(default_factory=list)
     indices: dict[str, list[int]] = field(default_factory=dict)
     reason: str = ""
     suggestion: str = ""
@@ -121,6 +124,14 @@ class Verdict:
         self.raced = [n for n in self.raced if n not in chosen]
         self.conflicts = [(n, version) for n, version in self.conflicts if n not in chosen]
         return has_more
+
+    def name_replaced(self, has_own_id: Callable[[int], bool]) -> None:
+        """Mark documents that were written over others.
+
+        Args:
+            has_own_id: whether the id of the document at a position belongs to one record only.
+        """
+        self.conflicts += [(n, REPLACED) for n in self.replaced if has_own_id(n)]
 
     def add_repetitions(self, items: Sequence[Any], may_be_new: Callable[[int, str], bool]) -> None:
         """Mark what cannot be known of a request that the server may have executed twice.
@@ -228,15 +239,7 @@ def _judge_item(
 ) -> None:
     status, error = result["status"], result.get("error")
     if error is None:
-        # An update that changes nothing is a noop as well; a write is one only if a pipeline drops the document.
-        if result.get("result") == "noop" and operation in ("index", "create"):
-            verdict.conflicts.append((position, DROPPED))
-        elif result.get("failure_store") == "used":
-            verdict.conflicts.append((position, IN_FAILURE_STORE))
-        elif operation == "delete" and result.get("result") == "not_found":
-            verdict.conflicts.append((position, NOTHING_DELETED))
-        elif (index := result.get("_index")) and index != target:
-            verdict.indices.setdefault(str(index), []).append(position)
+        _judge_done(verdict, position, operation, result, target)
         return
     kind, reason, words = str(error.get("type")), reason_of(error), words_of(error)
     held = conflict_in(words)
@@ -262,6 +265,22 @@ def _judge_item(
         verdict.rejected.append((position, rejection(target, where(position), words)))
         if _RACE in words:
             verdict.raced.append(position)
+
+
+def _judge_done(verdict: Verdict, position: int, operation: str, result: Any, target: str) -> None:
+    """What became of a document that was not refused."""
+    # An update that changes nothing is a noop as well; a write is one only if a pipeline drops the document.
+    if result.get("result") == "noop" and operation in ("index", "create"):
+        verdict.conflicts.append((position, DROPPED))
+    elif result.get("failure_store") == "used":
+        verdict.conflicts.append((position, IN_FAILURE_STORE))
+    elif operation == "delete" and result.get("result") == "not_found":
+        verdict.conflicts.append((position, NOTHING_DELETED))
+    else:
+        if result.get("result") == "updated":
+            verdict.replaced.append(position)
+        if (index := result.get("_index")) and index != target:
+            verdict.indices.setdefault(str(index), []).append(position)
 
 
 def _is_of_the_index(kind: str, status: int, reason: str) -> bool:

@@ -32,7 +32,7 @@ def has_columns(config: DocumentConfig) -> bool:
 
 def stage_without_columns(config: DocumentConfig) -> str:
     """What of a configuration only works record by record, as a noun; "": nothing does."""
-    used = {config.ids_of(""), *map(config.ids_of, config.ignores_key_of)}
+    used = config.used_ids
     reasons = {
         # Requests of columns do not tell whose order matters.
         "ids of keys in a data stream": config.is_stream and keys.BY_KEY in used,

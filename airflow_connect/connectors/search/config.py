@@ -110,11 +110,15 @@ class DocumentConfig(SearchKeys):
         """Whether the ids of some topics are keys."""
         return self.ids_of("") == keys.BY_KEY or self.on_null == keys.DELETE
 
+    @cached_property
+    def used_ids(self) -> frozenset[str]:
+        """What the ids of any topic's documents are; see `ids_of`."""
+        return frozenset({self.ids_of(""), *map(self.ids_of, self.ignores_key_of)})
+
     @property
     def is_idempotent(self) -> bool:
         """Whether a record may be written at any time, and any number of times."""
-        used = {self.ids_of(""), *map(self.ids_of, self.ignores_key_of)}
-        return keys.BY_SERVER not in used and not (self.upserts and keys.BY_KEY in used)
+        return keys.BY_SERVER not in self.used_ids and not (self.upserts and keys.BY_KEY in self.used_ids)
 
     @cached_property
     def is_stream(self) -> bool:

@@ -31,6 +31,8 @@ MAYBE_TWICE = -7
 """The same: a request that was sent again has made a document, which its first try may have made elsewhere."""
 SAME_VERSION = -8
 """The same: the document that the server holds has the version of the one that was sent."""
+REPLACED = -9
+"""The same: the document was written over one with the same id, although each id belongs to one record."""
 
 
 class Versions(Enum):
@@ -103,6 +105,12 @@ class _Meaning(Enum):
         " the server (5xx). If the server had executed the first try, these documents are there twice: it chooses their"
         " ids, or {target} may have moved to another index meanwhile. The first was {place}."
     )
+    REPLACED = (
+        "{records} written over documents that {target} had with the same ids, topic+partition+offset. An earlier run,"
+        " or an earlier try of a request, has written them, unless a topic of the same name in another Kafka cluster or"
+        " one that was deleted and created again, fills {target}, too: then its documents are lost. The first was"
+        " {place}."
+    )
     SAME_VERSION = (
         "{records} not written, because {target} has a document of the same key and version. An earlier run, or an"
         " earlier try of a request, has written it, or another record of the key has the same number in the header of"
@@ -159,6 +167,7 @@ _OF_SERVER: Mapping[int | None, _Meaning] = {
     NOTHING_DELETED: _Meaning.NOTHING_DELETED,
     NOTHING_LEFT: _Meaning.NOTHING_LEFT,
     MAYBE_TWICE: _Meaning.MAYBE_TWICE,
+    REPLACED: _Meaning.REPLACED,
 }
 _OF_VERSIONS = frozenset({_Meaning.REPEATED, _Meaning.SAME_VERSION, _Meaning.OLDER, _Meaning.REFUSED, _Meaning.MIXED})
 _NOT_WRITTEN = frozenset(

@@ -21,7 +21,7 @@ from airflow_connect.connectors.search.answers import (
     suggestion_for,
 )
 from airflow_connect.connectors.search.conflicts import Conflict, Elsewhere
-from airflow_connect.connectors.search.keys import BY_SERVER
+from airflow_connect.connectors.search.keys import BY_OFFSET, BY_SERVER
 from airflow_connect.counting import counted, plural
 from airflow_connect.errors import ConnectError, DataError, UnavailableError
 
@@ -261,6 +261,9 @@ class BulkSender:
         """What a successful answer says, and what it cannot say of a request that was sent again."""
         documents, target = bulk.documents, bulk.target.name
         verdict = judge(self._client.name, target, body, len(documents), lambda n: documents.record(n).where)
+        if verdict.replaced and BY_OFFSET in self._config.used_ids:
+            verdict.name_replaced(lambda n: self._config.ids_of(documents.place(n).renamed) == BY_OFFSET)
+        verdict.replaced.clear()  # What keys have as ids is meant to be replaced.
         if not verdict.is_plain:
             check_order(self._client.name, target, body["items"], sent)
         if bulk.is_repeated:

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from airflow_connect.converters.unread import MORE_TEXT, MOST_LISTED, Changed, Unread, listed, schema_label
+from airflow_connect.converters.unread import MORE_TEXT, MOST_LISTED, REPLACED, Changed, Unread, listed, schema_label
 
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
@@ -136,6 +136,12 @@ class UnreadCounts:
             return (
                 f"{what} have values that do not fit {limit}. They became others, as in Kafka Connect: {names}.{where}"
                 " Records:"
+            )
+        if len(count.fields) == 1 and (found := next(iter(count.fields))) in REPLACED:
+            where = f" The first is {count.first}." if count.first else ""
+            return (
+                f"{what} have {found}. They became {REPLACED[found]}, as in Kafka Connect, so different texts may be"
+                f" equal.{where} Records:"
             )
         if group.schema is None and count.fields.keys() == {MORE_TEXT}:
             return f"{what} have {MORE_TEXT}, such as a second document. It was left out. Records:"

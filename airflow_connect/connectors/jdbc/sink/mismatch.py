@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc.sink.keys import JdbcSinkKeys as Keys
 from airflow_connect.databases.connecting import is_of_a_driver
-from airflow_connect.databases.failures import Failure, kind_of, reason_of
+from airflow_connect.databases.failures import Failure, kind_of
+from airflow_connect.databases.reasons import reason_of
 from airflow_connect.errors import DatabaseError
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ from airflow_connect.connectors.jdbc.sink.mismatch import (
 )
 from airflow_connect.connectors.jdbc.sink.outcome import ANOTHER_ROW, Outcome, RowRefusedError
 from airflow_connect.databases.connecting import is_of_a_driver
-from airflow_connect.databases.failures import Failure, kind_of, reason_of
+from airflow_connect.databases.failures import Failure, kind_of
+from airflow_connect.databases.reasons import reason_of
 from airflow_connect.errors import DatabaseError
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from airflow_connect.databases.connecting import is_of_a_driver
-from airflow_connect.databases.failures import Failure, kind_of, reason_of
+from airflow_connect.databases.failures import Failure, kind_of
+from airflow_connect.databases.reasons import reason_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

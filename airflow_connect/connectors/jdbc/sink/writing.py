@@ -14,7 +14,8 @@ from airflow_connect.connectors.jdbc.sink.outcome import Outcome, RowRefusedErro
 from airflow_connect.connectors.jdbc.sink.resumed import superseded
 from airflow_connect.connectors.jdbc.sink.sessions import prepare, single_statements
 from airflow_connect.databases.connecting import close_quietly, is_of_a_driver
-from airflow_connect.databases.failures import Failure, kind_of, reason_of, refers_to_none, typed
+from airflow_connect.databases.failures import Failure, kind_of, refers_to_none, typed
+from airflow_connect.databases.reasons import reason_of
 from airflow_connect.errors import ConnectError, DatabaseError, DataError, RetriableError, SchemaError
 from airflow_connect.retrying import REAL_TIME, Backoff, Retry, Timing
 

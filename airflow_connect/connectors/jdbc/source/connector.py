@@ -14,7 +14,7 @@ from airflow_connect.connectors.jdbc.source.checks.computed_numbers import note_
 from airflow_connect.connectors.jdbc.source.checks.late_rows import LateRows, named_before
 from airflow_connect.connectors.jdbc.source.checks.look import look, name_left_out
 from airflow_connect.connectors.jdbc.source.checks.origin import Origin
-from airflow_connect.connectors.jdbc.source.checks.set_back import Look, check_clock, check_unfinished
+from airflow_connect.connectors.jdbc.source.checks.set_back import Look, check_clock, check_days, check_unfinished
 from airflow_connect.connectors.jdbc.source.checks.unseen import note_late_rows, note_policies
 from airflow_connect.connectors.jdbc.source.discovery import (
     all_tables,
@@ -67,8 +67,9 @@ from airflow_connect.connectors.jdbc.source.topics import with_topics
 from airflow_connect.connectors.jdbc.source.values.columns import know_columns
 from airflow_connect.connectors.jdbc.source.work import Item, grouped, is_of_a_table, items_of, task_config
 from airflow_connect.databases.connecting import Database, is_of_a_driver
-from airflow_connect.databases.failures import Failure, kind_of, reason_of
+from airflow_connect.databases.failures import Failure, kind_of
 from airflow_connect.databases.read_timeout import ReadTimeout, socket_of
+from airflow_connect.databases.reasons import reason_of
 from airflow_connect.errors import ConnectError
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class JdbcSourceConnector(SourceConnector):
             if later and tables_with_offsets(self.context.offset_reader.committed()):
                 note_later_tables(later, self.context.note)
             new = [item for item in waiting if division.load_of(item) or self._is_new(item, found)]
-            turns = Turns(self.config, self.context.kept, partial(self._offset, found=found))
+            turns = Turns(self.config, self.context.kept, self.context.offset_reader.committed())
             self._keep(waiting, turns)
             with database.failures("divide large tables"):
                 division.add(waiting, new, several=several)
@@ -355,6 +356,7 @@ class JdbcSourceConnector(SourceConnector):
                 return self._has_rows(reading, item, found)
             if self._typed.uses_timestamps:
                 check_clock(reading, item.name, load.latest_us)
+                check_days(reading, item.table, load.positions, item.name)
             if load.largest is not None and self._typed.mode == names.INCREMENTING:
                 with reading.database.failures(f"look at the numbers of {item.name}"):
                     check_unfinished(reading, item.table, load.largest)

@@ -35,8 +35,9 @@ from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys
 from airflow_connect.connectors.jdbc.source.work import END, SEVERAL, SNAPSHOT, STATE, Item, is_of_a_table, items_of
 from airflow_connect.databases.arrow_stream import ArrowStream, arrow_stream, why_no_stream
 from airflow_connect.databases.connecting import Database, is_of_a_driver
-from airflow_connect.databases.failures import Failure, kind_of, reason_of
+from airflow_connect.databases.failures import Failure, kind_of
 from airflow_connect.databases.read_timeout import ReadTimeout, socket_of
+from airflow_connect.databases.reasons import reason_of
 from airflow_connect.errors import ConnectError, DatabaseError, DataError
 
 if TYPE_CHECKING:
@@ -355,7 +356,8 @@ class JdbcSourceTask(SourceTask):
             elif item.part is not None:
                 self.context.note(
                     f"A range of {item.name} is not complete, because it ends after the upper bound of this run. The"
-                    " next one continues it. This is so after timestamp.delay.interval.ms was raised."
+                    " next one continues it. So it is after timestamp.delay.interval.ms was raised, or on a replica"
+                    " that is behind."
                 )
             elif self._is_bulk:
                 self.context.skip_to(item.partition, self._bulk_offset(done=True))

@@ -93,3 +93,29 @@ def test_numbers_that_do_not_fit_a_cast_of_a_source_are_counted() -> None:
         "Some records of the topic t have values that do not fit the types that the transformation narrow gives them."
         " They became others, as in Kafka Connect: id. Records: 2."
     )
+
+
+@pytest.mark.parametrize(("encoding", "counted"), [("UTF-8", 1), ("ISO-8859-1", 3), ("UTF-16", 1), ("GBK", 2)])
+def test_characters_that_an_encoding_lacks_are_counted(encoding: str, counted: int) -> None:
+    """They became question marks, and no report said so."""
+    connector = {
+        "name": "c",
+        "connector.class": "FileStreamSource",
+        "file": "f",
+        "topic": "t",
+        "key.converter": "StringConverter",
+        "value.converter": "StringConverter",
+        "value.converter.converter.encoding": encoding,
+    }
+    converter = SourceRecordConverter(load_source_config(connector, {"bootstrap.servers": "x:1"}))
+    for text in ("a", "why?", "\u4e2d", "half \ud83d", "\u0f3f"):  # The last one has the byte of a question mark.
+        converter.convert(
+            SourceRecord(topic="t", value=text, value_schema=s.STRING, source_partition={}, source_offset={})
+        )
+    notes = Notes()
+    converter.unwritten.tell(notes)
+    (note,) = notes.sentences
+    assert note == (
+        "Some values of the topic t have characters that the encoding of the converter lacks. They became question"
+        f" marks, as in Kafka Connect, so different texts may be equal. Records: {counted}."
+    )

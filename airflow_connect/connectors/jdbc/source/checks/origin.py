@@ -35,6 +35,7 @@ from airflow_connect.connectors.jdbc.source.checks.column_numbers import (
 )
 from airflow_connect.connectors.jdbc.source.checks.sequences import Sequences, look_at_numbers
 from airflow_connect.connectors.jdbc.source.checks.unseen import tables_behind
+from airflow_connect.connectors.jdbc.source.checks.views_behind import views_named
 from airflow_connect.connectors.jdbc.source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc.source.offsets.positions import QUERY, Position
 from airflow_connect.connectors.jdbc.source.read.identities import (
@@ -66,6 +67,12 @@ _LAST, _PARTS, _NUMBERS = 3, 4, 5
 """Where what is known of a table has the last number of a sequence, its partitions, and the numbers of columns."""
 _BEHIND = "behind the query: "
 """Begins the name of a table behind the query, among the tables of the document."""
+_VIEW_BEHIND = f"{_BEHIND}view "
+_OTHER_VIEWS = (
+    "Since the last run, views that the query names got another definition, or tables behind them were altered, or"
+    " dropped and created again ({views}). Its rows at or below the offset are taken as copied, and are not copied now."
+    " If they are not those that were copied before, delete or set the offset"
+)
 _AGAIN_BEHIND = (
     "Since the last run, tables behind the query were dropped and created again ({tables}). Its rows at or below the"
     " offset are taken as copied, and are not copied now. If they are not those that were copied before, delete or set"
@@ -143,7 +150,8 @@ class Origin:
         self._before = _Known.of(kept)
         config = reading.config
         tracked = {name for table in tables for name in tracked_names(config, table.full_name)}
-        self._found = identities(reading.name, reading.connection, tables, tracked)
+        views = [] if tables else views_named(reading)
+        self._found = identities(reading.name, reading.connection, tables or views, tracked)
         self._sequences = Sequences(reading, self._found)
         self._sequences.name_servers()
         self._chosen = tables
@@ -158,6 +166,8 @@ class Origin:
         self._now: dict[str, list[str]] = {}
         is_behind = reading.name == "postgresql" and not tables and bool(config.query)
         self._behind = tables_behind(reading, None) if is_behind else {}
+        of_views = ((view, self._found.tables.get(view)) for view in views)
+        self._views = {f"{_VIEW_BEHIND}{view}": identity for view, identity in of_views if identity}
         self._moves: dict[str, tuple[Sequence[str], Position]] = {}
         self._checked: dict[str, list[str]] = {}
         self._other: dict[str, Sequence[str]] = {}
@@ -197,11 +207,14 @@ class Origin:
             is_same = not compared.has_moved and before[:_LAST] == now[:_LAST]
             changed = [*compared.changes, *_changed_columns(before[1:_LAST], now[1:_LAST])]
             changes = [*changed, *(other_columns(before[_NUMBERS:], now[_NUMBERS]) if is_same else ())]
-            again = self._made_again_behind(table)
-            rows = self._rows_up_to(table, position, is_loading) if changes or is_other or again else ""
+            again, views = self._made_again_behind(table), self._other_views(table)
+            is_different = bool(changes or is_other or again or views)
+            rows = self._rows_up_to(table, position, is_loading) if is_different else ""
             if rows and again:
                 self._told.setdefault(_AGAIN_BEHIND.format(tables=", ".join(again)), []).append(f"{key}: {rows}")
-            if not rows and (changes or is_other or again):
+            if rows and views:
+                self._told.setdefault(_OTHER_VIEWS.format(views=", ".join(views)), []).append(f"{key}: {rows}")
+            if not rows and is_different:
                 self._other[key] = before
             if rows and is_other:
                 self._name_other(key, rows, is_view=now[0].startswith(VIEW))
@@ -231,6 +244,7 @@ class Origin:
             before, position = self._moves[key]
             look_at_numbers(key, before, self._now[key][_LAST:], position)
         behind = {f"{_BEHIND}{name}": [oid, "", "", "", "", ""] for name, oid in self._behind.items()}
+        behind |= {name: [identity, "", "", "", "", ""] for name, identity in self._views.items()}
         known = self._other.get(key)
         if known is not None and self._before is not None and not has_rows:
             self._name_without_rows(key)
@@ -327,6 +341,14 @@ class Origin:
         known = self._before.tables
         found = [name for name, oid in self._behind.items() if known.get(f"{_BEHIND}{name}", [oid])[0] != oid]
         return list(dict.fromkeys(self._reading.behind(str(name)) for name in found))[:_SHOWN]
+
+    def _other_views(self, table: TableId | None) -> list[str]:
+        """The views that the query names, and that are others than at the last run."""
+        if table is not None or self._before is None or self._compared(QUERY).has_moved:
+            return []
+        known = self._before.tables
+        found = [name for name, now in self._views.items() if known.get(name, [now])[0] != now]
+        return [name.removeprefix(_VIEW_BEHIND) for name in found][:_SHOWN]
 
     def _numbers(self, table: TableId | None, key: str) -> tuple[str, str]:
         """The last number that a sequence gave to the tracked column, and the oids of partitions, with commas."""

@@ -8,9 +8,9 @@ outbox, do no harm: the database continues with the next number.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc.source.offsets.positions import NO_ID, Position
@@ -180,14 +180,10 @@ def check_day(reading: Reading, source: Source, stamps: Sequence[Column], positi
     Raises:
         OffsetError: the offset is within a day of `db.timezone`.
     """
-    is_date = any(column.kind is Kind.DATE for column in stamps) and reading.name != "sqlite"  # DATE has times there.
-    if not is_date or position.timestamp_us is None:
+    own = _time_of_day(reading, stamps, position)
+    if own is None:
         return
-    own = reading.times.own_time(position.timestamp_us, position.local_us)
     day = own.replace(hour=0, minute=0, second=0, microsecond=0)
-    # With `timestamp.initial=-1`, a first run leaves the last microsecond of a day.
-    if own == day or own + timedelta(microseconds=1) == day + timedelta(days=1):
-        return
     if begin.timestamp_us is None or reading.times.own_time(begin.timestamp_us, begin.local_us) < day:
         return  # The window of the look-back has all rows of the day.
     before, at = ((reading.times.instant_us(moment) // 1000) for moment in (day - timedelta(days=1), day))
@@ -200,6 +196,43 @@ def check_day(reading: Reading, source: Source, stamps: Sequence[Column], positi
         suggestion=f'Set the offset to {{"timestamp": {before}}} to copy all rows of that day, also those that were'
         f' copied before, or to {{"timestamp": {at}}} to copy none of them.',
     )
+
+
+def check_days(reading: Reading, table: TableId | None, positions: Iterable[Position], name: str) -> None:
+    """The same for the ranges of an unfinished load.
+
+    Args:
+        reading: connected.
+        table: that is loaded.
+        positions: where its ranges begin and end.
+        name: of the table, for the message.
+
+    Raises:
+        OffsetError: one of them is within a day of `db.timezone`.
+    """
+    with reading.database.failures(f"look at the tracked columns of {name}"):
+        stamps = reading.criteria(reading.source(table)).tracked.timestamps
+    found = (_time_of_day(reading, stamps, position) for position in positions)
+    own = next((moment for moment in found if moment is not None), None)
+    if own is not None:
+        raise OffsetError(
+            f"The interrupted load of {name} has a range that ends at a time of day,"
+            f" {own.isoformat(' ', 'milliseconds')}, and its tracked column is a DATE: other rows of that day are in no"
+            " range, or in two. Either the type of the column was changed, or db.timezone was.",
+            code="offset.refused",
+            suggestion="Delete the offsets of the table's ranges: the next run loads the table again.",
+        )
+
+
+def _time_of_day(reading: Reading, stamps: Sequence[Column], position: Position) -> datetime | None:
+    """The time of a position on the clock of `db.timezone`, if the column has days only and it is within a day."""
+    is_date = any(column.kind is Kind.DATE for column in stamps) and reading.name != "sqlite"  # DATE has times there.
+    if not is_date or position.timestamp_us is None:
+        return None
+    own = reading.times.own_time(position.timestamp_us, position.local_us)
+    day = own.replace(hour=0, minute=0, second=0, microsecond=0)
+    # With `timestamp.initial=-1`, a first run leaves the last microsecond of a day.
+    return None if own == day or own + timedelta(microseconds=1) == day + timedelta(days=1) else own
 
 
 def _check_not_set_back(

@@ -199,15 +199,16 @@ class Load:
     @property
     def largest(self) -> int | None:
         """The largest number of a row that its offsets have, sent or not; None: they have none."""
-        return max((p.incrementing for p in self._positions if p.incrementing is not None), default=None)
+        return max((p.incrementing for p in self.positions if p.incrementing is not None), default=None)
 
     @property
     def latest_us(self) -> int | None:
         """The latest timestamp of a row that its offsets have, microseconds since the epoch; None: they have none."""
-        return max((p.reached_us for p in self._positions if p.reached_us is not None), default=None)
+        return max((p.reached_us for p in self.positions if p.reached_us is not None), default=None)
 
     @property
-    def _positions(self) -> list[Position]:
+    def positions(self) -> list[Position]:
+        """Where its ranges begin and end, and where they have come to."""
         return [p for kept in self._kept for p in (kept.after, kept.last, kept.covered) if p is not None]
 
     def offset(self) -> SourceOffset | None:

@@ -16,7 +16,8 @@ from airflow_connect.connectors.jdbc.source.offsets.start import read_before
 from airflow_connect.connectors.jdbc.source.values.local_times import LocalTimes
 from airflow_connect.databases.arrow_stream import is_to_same_server
 from airflow_connect.databases.connecting import Database, is_of_a_driver
-from airflow_connect.databases.failures import Failure, kind_of, reason_of
+from airflow_connect.databases.failures import Failure, kind_of
+from airflow_connect.databases.reasons import reason_of
 from airflow_connect.errors import UnavailableError
 
 if TYPE_CHECKING:

@@ -63,8 +63,9 @@ SELECT current_database(), n.nspname, c.relname,
             SELECT d.refobjid FROM behind b JOIN pg_catalog.pg_rewrite r ON r.ev_class = b.table_oid
             JOIN pg_catalog.pg_depend d ON d.objid = r.oid AND d.classid = 'pg_catalog.pg_rewrite'::regclass
               AND d.refclassid = 'pg_catalog.pg_class'::regclass)
-          SELECT string_agg(t.oid::text, ',' ORDER BY t.oid) FROM behind b JOIN pg_catalog.pg_class t
-            ON t.oid = b.table_oid AND t.relkind IN ('r', 'p', 'f', 'm') AND t.oid <> c.oid), '')) END,
+          SELECT string_agg(CASE WHEN t.relkind = 'v' THEN md5(pg_get_viewdef(t.oid)) ELSE t.oid::text END, ','
+                            ORDER BY t.oid) FROM behind b JOIN pg_catalog.pg_class t
+            ON t.oid = b.table_oid AND t.relkind IN ('r', 'p', 'f', 'm', 'v') AND t.oid <> c.oid), '')) END,
        (WITH RECURSIVE whole AS (SELECT c.oid AS table_oid UNION
             SELECT d.refobjid FROM whole w JOIN pg_catalog.pg_rewrite r ON r.ev_class = w.table_oid AND r.ev_type = '1'
             JOIN pg_catalog.pg_depend d ON d.objid = r.oid AND d.classid = 'pg_catalog.pg_rewrite'::regclass

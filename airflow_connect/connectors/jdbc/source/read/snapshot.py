@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.databases.connecting import Database, is_of_a_driver
-from airflow_connect.databases.failures import Failure, kind_of, reason_of
+from airflow_connect.databases.failures import Failure, kind_of
+from airflow_connect.databases.reasons import reason_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

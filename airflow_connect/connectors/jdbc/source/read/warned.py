@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.counting import format_count, plural
-from airflow_connect.databases.failures import reason_of
+from airflow_connect.databases.reasons import reason_of
 
 if TYPE_CHECKING:
     from airflow_connect.connectors.jdbc.source.read.criteria import Source

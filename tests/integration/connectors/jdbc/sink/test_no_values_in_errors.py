@@ -13,7 +13,7 @@ from airflow_connect.api import schema as s
 from airflow_connect.connectors.jdbc.sink.config import JdbcSinkConfig
 from airflow_connect.databases.connecting import Database
 from airflow_connect.databases.dialects.mysql import MySqlDialect
-from airflow_connect.databases.failures import LONGEST_REASON, NO_VALUE, reason_of
+from airflow_connect.databases.reasons import LONGEST_REASON, NO_VALUE, reason_of
 from airflow_connect.errors import DataError
 from tests.support.copies.jdbc_sink_tasks import SinkRun, records
 

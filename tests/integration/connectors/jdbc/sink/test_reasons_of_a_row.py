@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from airflow_connect.api import schema as s
@@ -75,3 +77,29 @@ def test_constraint_of_sqlite_that_ends_the_transaction_is_named(sqlite_database
         ColumnRun(sqlite_database, ORDER, errors_tolerance="all").copy(values)
     assert caught.value.code == "database.constraint" and "orders-0@0 to orders-0@2" in caught.value.message
     assert sqlite_database.rows("SELECT n FROM orders") == []
+
+
+@pytest.mark.parametrize("count", [3, 130, 700])
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+def test_row_that_a_policy_refuses(postgresql_database: Database, mode: str, count: int) -> None:
+    """PostgreSQL has the code of a missing privilege for it: each run failed without the place of the record."""
+    ((name,),) = postgresql_database.rows("SELECT current_database()")
+    role = f"limited_{name}"
+    postgresql_database.execute(
+        "CREATE TABLE orders (n BIGINT PRIMARY KEY, note TEXT)",
+        "ALTER TABLE orders ENABLE ROW LEVEL SECURITY",
+        "CREATE POLICY most ON orders USING (true) WITH CHECK (n <> 1)",
+        f"CREATE ROLE {role} LOGIN",
+        f"GRANT ALL ON SCHEMA public TO {role}",
+        f"GRANT SELECT, INSERT, UPDATE ON orders TO {role}",
+    )
+    user = replace(postgresql_database, jdbc_url=postgresql_database.jdbc_url.replace("user=postgres", f"user={role}"))
+    more = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "n"} if mode == "upsert" else {}
+    try:
+        copied = ColumnRun(user, ORDER, errors_tolerance="all", **more).copy([{"n": n} for n in range(count)])
+        assert (copied.letters, copied.report.written) == ([1], count - 1)
+        with pytest.raises(DataError, match=r"orders-0@1: .*row-level security policy") as caught:
+            ColumnRun(user, ORDER, "again", **more).copy([{"n": 1001 + n if n != 1 else 1} for n in range(count)])
+        assert caught.value.code == "database.constraint"
+    finally:
+        postgresql_database.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")

@@ -47,3 +47,28 @@ def test_query_is_compared_with_the_one_before_runs_without_one(sqlite_database:
     runs.config = {**plain, **other}
     (note,) = [note for note in runs.run().notes if "was changed" in note]
     assert note.startswith("Since the last run that read them, query was changed.") and note.endswith("query: 2 rows.")
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("nested", [False, True], ids=["view", "view behind a view"])
+def test_view_behind_a_query_with_another_definition_is_named(
+    request: pytest.FixtureRequest, kind: str, nested: bool
+) -> None:
+    """Only views that are copied as tables were looked at: rows up to the offset were not copied, without a note."""
+    database: Database = request.getfixturevalue(f"{kind}_database")
+    database.execute("CREATE TABLE a (id INTEGER PRIMARY KEY, country VARCHAR(2))")
+    database.execute("INSERT INTO a VALUES (1, 'de'), (2, 'fr'), (3, 'de')")
+    outer = "SELECT * FROM inner_ones" if nested else "SELECT * FROM a WHERE country = 'de'"
+    database.execute("CREATE VIEW inner_ones AS SELECT * FROM a WHERE country = 'de'", f"CREATE VIEW ones AS {outer}")
+    incrementing = {"mode": "incrementing", "incrementing.column.name": "id", "validate.non.null": "false"}
+    runs = Copies({"connection.url": database.jdbc_url, **incrementing, "query": "SELECT id FROM Ones"})
+    if kind == "mariadb":
+        runs.config["query"] = "SELECT id FROM ones"
+    assert runs.run().ids() == [1, 3]
+    assert runs.run().notes == []
+    changed = "inner_ones" if nested else "ones"
+    database.execute(f"CREATE OR REPLACE VIEW {changed} AS SELECT * FROM a")
+    (note,) = runs.run().notes
+    assert "views that the query names got another definition" in note
+    assert "ones). Its rows" in note and note.endswith("query: 3 rows.")
+    assert runs.run().notes == []

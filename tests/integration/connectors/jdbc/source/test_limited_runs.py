@@ -136,6 +136,25 @@ def test_next_run_begins_with_the_tables_that_a_limit_did_not_let_it_reach(
     assert "orders" not in left[0][0] and "orders" in left[1][0]
 
 
+def test_ranges_of_a_large_table_get_their_turn(run: Run, sqlite_database: Database) -> None:
+    """Only whole tables did: a table that is loaded in ranges waited as long as others had enough new rows."""
+    sqlite_database.execute(*(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY)" for name in ("pages", "zones")))
+    sqlite_database.execute(f"INSERT INTO zones VALUES {', '.join(f'({n})' for n in range(1, 61))}")
+    copied: list[Mapping[str, int]] = []
+    for _ in range(4):
+        for name in ("orders", "pages"):
+            sqlite_database.execute(
+                f"WITH RECURSIVE g(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM g WHERE n < 20)"
+                f" INSERT INTO {name} SELECT (SELECT coalesce(max(id), 0) FROM {name}) + n FROM g"
+            )
+        report = run(run_max_records="6", tasks_max="2", table_split_min_rows="50")
+        assert report.source is not None
+        copied.append({topic.rpartition("-")[2]: count for topic, count in report.source.topics.items()})
+        if copied[-1].get("zones"):
+            assert not [note for note in report.notes if "anything of" in note and "zones" in note]
+    assert [sorted(found) for found in copied] == [["orders", "pages"], ["zones"]] * 2
+
+
 def test_table_with_no_limit_before_it_is_not_called_left(run: Run, sqlite_database: Database) -> None:
     sqlite_database.execute("CREATE TABLE pages (id INTEGER PRIMARY KEY)", "INSERT INTO pages VALUES (1)")
     sqlite_database.execute("INSERT INTO orders VALUES (1)")

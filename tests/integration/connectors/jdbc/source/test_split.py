@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from airflow_connect.connectors.jdbc.source.offsets import ranges
 from airflow_connect.connectors.jdbc.source.work import items_of
+from airflow_connect.errors import OffsetError
 from tests.support.copies.jdbc_source import Copies, Run
 from tests.support.servers.databases import Database
 from tests.support.waiting import wait_until
@@ -396,3 +397,18 @@ def test_range_that_ends_after_the_bound_of_a_run_is_not_complete(database: Data
     third, fourth = runs.run(tasks=TASKS), runs.run(tasks=TASKS)
     assert sorted(first.ids() + second.ids() + third.ids() + fourth.ids()) == expected
     assert runs.run(tasks=TASKS).ids() == [] and "timestamp" in own_offset(runs)
+
+
+def test_load_whose_tracked_column_becomes_a_date_is_refused(postgresql_database: Database) -> None:
+    """Ranges ended within a day: its rows were in no range, or in two."""
+    filled(postgresql_database, "timestamp")
+    postgresql_database.execute(
+        "UPDATE orders SET changed = timestamptz '2026-01-01' + interval '15 minutes' * mod(id, 300)"
+    )
+    runs = copies(postgresql_database, "timestamp")
+    runs.run(tasks=TASKS, batches=2)
+    postgresql_database.execute("ALTER TABLE orders ALTER changed TYPE date")
+    with pytest.raises(OffsetError, match=r"has a range that ends at a time of day, .* is a DATE"):
+        runs.run(tasks=TASKS)
+    runs.stored.clear()
+    assert sorted(runs.run(tasks=TASKS).ids()) == sorted(numbers("timestamp"))

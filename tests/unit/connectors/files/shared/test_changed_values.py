@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -67,6 +68,25 @@ def test_number_beyond_64_bits_in_a_key_is_counted(columnar: bool) -> None:
     assert (outcome.error, in_columns) == ("", 3 if columnar else 0)
     where = "k. The first is at offset 2 of partition 0."
     assert outcome.notes == (f"Some keys of the topic t have {BEYOND_64_BITS}: {where} Records: 1.",)
+
+
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+
+
+@pytest.mark.parametrize("columnar", [True, False])
+@pytest.mark.parametrize("part", ["keys", "values"])
+def test_bytes_that_are_no_text_are_counted(part: str, columnar: bool) -> None:
+    """Keys of the type long, read as texts, became one: a sink that finds documents by them kept one of many."""
+    texts = [b"a", b"\xff\x01", b"\xfe\x01", "\ufffd".encode(), b"\x80"]
+    given = [
+        replace(record, **{part[:-1]: text})
+        for record, text in zip(records(*["b"] * 5, keys=["k"] * 5), texts, strict=True)
+    ]
+    config = {**BASE, "value.converter": STRING, "key.converter": STRING, "store.kafka.keys": "true"}
+    outcome, _ = copy({**config, "keys.format.class": "StringFormat"}, [given], columnar=columnar)
+    said = "have bytes that are not valid in the encoding of the converter. They became U+FFFD, as in Kafka Connect, so"
+    where = "different texts may be equal. The first is at offset 1 of partition 0. Records: 3."
+    assert outcome.notes == (f"Some {part} of the topic t {said} {where}",)
 
 
 def field(kind: str, **more: Any) -> dict[str, Any]:
