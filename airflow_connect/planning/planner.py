@@ -61,12 +61,14 @@ class Policy:
         out_of_range: `offsets.out.of.range`: "" (fail), `earliest`, `latest` or `nearest`.
         limits: bounds of the run.
         group: the consumer group of the connector, for sentences.
+        target: what the sink writes to, for sentences, if it may keep offsets of its own there; "" if it does not.
     """
 
     auto_offset_reset: str = EARLIEST
     out_of_range: str = ""
     limits: RunLimits = field(default_factory=RunLimits)
     group: str = ""
+    target: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ class Positions:
         notes: sentences for people.
         at_end: partitions of which nothing remains once their range is read: no limit shortened it, and no transaction
             is open after it.
+        reset: starts of partitions whose offset was outside the log, as `offsets.out.of.range` chose them.
         behind: offsets between the starts and the ends of the log, without the limits of the run.
     """
 
@@ -90,6 +93,7 @@ class Positions:
     at_end: frozenset[TopicPartition] = frozenset()
     behind: int = 0
     at_latest: Mapping[TopicPartition, int] = field(default_factory=dict)
+    reset: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -129,7 +133,8 @@ def plan_positions(
     narrowed = tuple(_narrow(ranges, log, policy.limits, notes))
     at_end = frozenset(r.topic_partition for r in narrowed if r.end >= log.end[r.topic_partition]) - log.unstable
     at_latest = {tp: found.offset for tp, found in starts.items() if found.is_latest}
-    return Positions(narrowed, to_commit, tuple(notes), at_end, sum(len(r) for r in ranges), at_latest)
+    reset = {tp: found.offset for tp, found in starts.items() if found.is_reset}
+    return Positions(narrowed, to_commit, tuple(notes), at_end, sum(len(r) for r in ranges), at_latest, reset)
 
 
 def _narrow(ranges: list[OffsetRange], log: LogState, limits: RunLimits, notes: list[str]) -> list[OffsetRange]:
@@ -154,6 +159,7 @@ class _Start:
         note: a sentence for people, or "".
         is_latest: auto.offset.reset=latest chose it.
         is_found: the group had it before the connector's first run of the partition.
+        is_reset: the offset was outside the log, and `offsets.out.of.range` chose this one.
     """
 
     offset: int
@@ -161,6 +167,7 @@ class _Start:
     note: str = ""
     is_latest: bool = False
     is_found: bool = False
+    is_reset: bool = False
 
 
 def _start(tp: TopicPartition, log: LogState, memory: Memory, policy: Policy, *, is_first: bool) -> _Start:
@@ -195,21 +202,26 @@ def _start(tp: TopicPartition, log: LogState, memory: Memory, policy: Policy, *,
         start = _resolve(tp, what, committed, log, policy)
         # Beyond the end: what the log holds may be what was copied, or have replaced it.
         unread = low if committed is None or committed > high else max(low, committed)
-        return _Start(start, note=f"{what}; starting at {start}{_left_out(unread, start)}.")
+        return _Start(start, note=f"{what}; starting at {start}{_left_out(unread, start)}.", is_reset=True)
     if remembered is None and committed > low:
         # Committed again for the same reason as below.
         return _Start(committed, is_found=True)
     if remembered is None or committed == remembered:
         return _Start(committed, tp in log.committed, note)
     # Committed again, so that the state has it, and the next run does not say it a second time.
-    return _Start(committed, note=_moved(tp, committed, remembered))
+    return _Start(committed, note=_moved(tp, committed, remembered, policy.target))
 
 
-def _moved(tp: TopicPartition, committed: int, remembered: int) -> str:
+def _moved(tp: TopicPartition, committed: int, remembered: int, target: str) -> str:
     """A sentence about an offset of the group that is not the one that the last run committed."""
     first, last = sorted((committed, remembered))
     count = last - first
     what = "not copied by this connector" if committed > remembered else "copied again, if Kafka still has them"
+    if target and committed < remembered:
+        what = (
+            f"NOT written again where {target} has a later offset of the connector. To write them again, set the offset"
+            " of the connector with this package, which sets both"
+        )
     return (
         f"The group's offset of {tp} is {committed}, and the last run committed {remembered}: another client has"
         f" changed it. The {plural(count, 'offset')} in [{first}, {last}) {agreeing(count, 'are')} {what}."

@@ -14,7 +14,7 @@ created again does not have the records of earlier runs.
 `"set_back": {topic: {partition: [offset, start]}}` has the offsets of a database that was set back, and where the run
 began, from its plan until a run commits: one that is killed in between has no report. Tasks get
 `"seen": {topic: {partition: offset}}`, the offsets in the table at the plan: less than that, and the database has gone
-back since.
+back since. They also get `"earlier": {topic: {partition: start}}`: another client has set the group's offset back.
 
 Where rows are found by keys, it has the topics of each table, `"filled": {table: [topic, ...]}`: records of two topics
 with the same key change the same row, and no answer of a database tells.
@@ -42,6 +42,7 @@ IDENTITIES = "identities"
 FILLED = "filled"
 """Member of what a task returns for a partition: the tables in which its records have changed rows by their keys."""
 _VERSION, _LEFT, _RUN, _SET_BACK, _SEEN, _MISSING = 1, "left", "run", "set_back", "seen", "missing"
+_EARLIER = "earlier"
 _SHOWN = 3
 
 
@@ -68,6 +69,11 @@ def left_by_runs(kept: Mapping[str, Any]) -> dict[TopicPartition, int]:
 def seen_at_plan(state: Mapping[str, Any]) -> dict[TopicPartition, int]:
     """The offsets that the table had when the run was planned; {}: it is not known."""
     return _offsets_of(state, _SEEN)
+
+
+def set_in_kafka(state: Mapping[str, Any]) -> Collection[TopicPartition]:
+    """The partitions whose offset another client has set back in the group."""
+    return _places_of(state, _EARLIER).keys()
 
 
 def _offsets_of(document: Mapping[str, Any], member: str) -> dict[TopicPartition, int]:
@@ -133,6 +139,7 @@ def state_at_plan(run: PlannedRun, table: OffsetsAtPlan) -> PlannedState:
     known = at_plan(run)
     starts = {r.topic_partition: r.start for r in run.ranges}
     again = {tp: start for tp, start in starts.items() if tp in run.again and tp in table.set_back}
+    by_client = {tp: start for tp, start in starts.items() if tp in run.again and tp not in table.set_back}
     found = {tp: [table.set_back[tp], start] for tp, start in again.items()}
     left = left_by_runs(known)
     missing = {tp: starts.get(tp, left[tp]) for tp in table.missing if tp in left and starts.get(tp, left[tp])}
@@ -143,7 +150,7 @@ def state_at_plan(run: PlannedRun, table: OffsetsAtPlan) -> PlannedState:
     notes += [_lacked_note(tp, left[tp], lacked[tp]) for tp in sorted((lacked.keys() & left) - missing.keys())]
     notes += [_missing_note(tp, left[tp]) for tp in sorted(missing.keys() - starts.keys())]
     return PlannedState(
-        for_tasks={"v": _VERSION, **known, **_member(_SEEN, table.seen)},
+        for_tasks={"v": _VERSION, **known, **_member(_SEEN, table.seen), **_member(_EARLIER, by_client)},
         kept=None if kept == run.kept else kept,
         notes=notes,
         group_offsets=again,

@@ -28,6 +28,7 @@ from airflow_connect.connectors.jdbc.sink.left import (
     identities_of_tables,
     left_by_runs,
     seen_at_plan,
+    set_in_kafka,
 )
 from airflow_connect.connectors.jdbc.sink.resumed import Made, Resumed, superseded
 from airflow_connect.connectors.jdbc.sink.statements.dialects import statements_of
@@ -153,10 +154,17 @@ class JdbcSinkTask(SinkTask):
     def _note_resumed(self, starts: Mapping[TopicPartition, int], taken: Mapping[TopicPartition, Position]) -> None:
         """Say what this run cannot know of the records that the database has, or should have."""
         assert self._config is not None and self._writer is not None
-        left = left_by_runs(self.context.run.state)
+        left, by_client = left_by_runs(self.context.run.state), set_in_kafka(self.context.run.state)
         for partition, found in taken.items():
             start, resumed = starts[partition], found.next_offset
-            if resumed > start:
+            if resumed > start and partition in by_client and left.get(partition) == resumed:
+                self.context.note(
+                    f"{self._config.offsets_table} has the offset {resumed} of {partition}, where the last run has left"
+                    f" it, and this run begins at {start}, because another client has set the group's offset back. The"
+                    " records in between are NOT written again. To write them again, set the offsets of the connector"
+                    " with this package (airflow-connect offsets set, or a task of Airflow), which sets both."
+                )
+            elif resumed > start:
                 counted = "count as written" if self._config.tolerates or found.errant else "are in no count"
                 self.context.note(
                     f"A run that ended before its commit has written the records of {partition} from {start} up to"

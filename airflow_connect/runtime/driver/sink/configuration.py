@@ -183,6 +183,7 @@ class SinkConfiguration(CheckedConfiguration[ResolvedConfig]):
                 until_timestamp_ms=connector.run_until_timestamp_ms,
             ),
             group=self.resolved.consumer_group,
+            target=self.sink.store_name if self.sink.keeps_offsets else "",
         )
 
     @property

@@ -56,7 +56,7 @@ from airflow_connect.runtime.driver.sink.run_documents import (
     said_by,
 )
 from airflow_connect.runtime.driver.sink.run_state import SinkRunState
-from airflow_connect.runtime.driver.sink.set_back import earlier_offsets, facts_of, naming, set_back
+from airflow_connect.runtime.driver.sink.set_back import earlier_offsets, facts_of, naming, reset_target, set_back
 from airflow_connect.runtime.driver.sink.staged_files import StagedFiles
 from airflow_connect.runtime.driver.sink.start_offsets import begin_at, start_offsets
 from airflow_connect.runtime.driver.sink.unpublished import naming_changes, naming_unpublished
@@ -262,9 +262,11 @@ class SinkRun(RunInProgress):
             return taken_over.in_positions(found)
 
         positions = positions_in(log, memory)
+        if not peek:
+            reset_target(self._config, positions.reset, log.topic_ids)  # Before this run claims its epoch there.
         of_target: tuple[str, ...] = ()
         if positions.total and state is not None:
-            earlier, of_target = earlier_offsets(self._config.sink, log, memory, state)
+            earlier, of_target = earlier_offsets(self._config.sink, log, memory, state, positions.reset)
             if earlier:
                 facts = facts_of(memory, earlier, self._config.sink.store_name)
                 log, memory = set_back(log, memory, earlier)

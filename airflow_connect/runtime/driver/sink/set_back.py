@@ -7,7 +7,7 @@ the target has, such as after a restored backup, the report names the records th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,13 +18,16 @@ from airflow_connect.planning.planner import LogState, Memory
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.exactly_once.state import ConnectorState
+    from airflow_connect.runtime.driver.sink.configuration import SinkConfiguration
     from airflow_connect.runtime.driver.sink.started_sink import StartedSink
 
 
 def earlier_offsets(
-    sink: StartedSink, log: LogState, memory: Memory, state: ConnectorState
+    sink: StartedSink, log: LogState, memory: Memory, state: ConnectorState, reset: Collection[TopicPartition]
 ) -> tuple[dict[TopicPartition, int], tuple[str, ...]]:
     """What the target has, of partitions where it has less than the group.
+
+    `reset`: partitions whose offsets in the target `offsets.out.of.range` decides.
 
     Returns:
         The offsets where the group has what the last run committed; sentences about partitions whose group offset
@@ -33,7 +36,7 @@ def earlier_offsets(
     Raises:
         ConnectError: the target refused, or did not answer.
     """
-    known = {tp: log.topic_ids.get(tp.topic, "") for tp in memory.committed if tp in log.earliest}
+    known = {tp: log.topic_ids.get(tp.topic, "") for tp in memory.committed.keys() - reset if tp in log.earliest}
     if not known or not state.run_id:
         return {}, ()
     kept = sink.kept_offsets(known, state.run_id, state.kept)
@@ -55,6 +58,22 @@ def set_back(log: LogState, memory: Memory, offsets: Mapping[TopicPartition, int
     """Log and memory as if no run had committed more than what the target has."""
     committed = {**log.committed, **offsets}
     return replace(log, committed=committed), replace(memory, committed={**memory.committed, **offsets})
+
+
+def reset_target(
+    configuration: SinkConfiguration, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]
+) -> None:
+    """Tell a target that keeps offsets those that `offsets.out.of.range` has chosen.
+
+    It may have larger ones, of records that Kafka has lost: those that come in their place would count as written.
+
+    Raises:
+        ConnectError: the target refused, or did not answer.
+    """
+    if offsets:
+        config = dict(configuration.resolved.connector.raw)
+        ids = {tp.topic: topic_ids.get(tp.topic, "") for tp in offsets}
+        configuration.sink.call_unstarted("alter_offsets", lambda sink: sink.alter_offsets(config, offsets, ids))
 
 
 def facts_of(memory: Memory, offsets: Mapping[TopicPartition, int], store: str) -> tuple[str, ...]:

@@ -93,6 +93,11 @@ class StartedSink(Started):
             return {}
         return self.call("first_offsets", lambda connector: dict(connector.first_offsets(partitions, apply=apply)))
 
+    @property
+    def keeps_offsets(self) -> bool:
+        """Whether the target may have offsets of its own."""
+        return self._overrides("kept_offsets")
+
     def kept_offsets(
         self, topic_ids: Mapping[TopicPartition, str], last_run_id: str, kept: Mapping[str, Any]
     ) -> Mapping[TopicPartition, int]:

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from airflow_connect.errors import RetriableError
-from airflow_connect.runtime.driver.entry import reset_offsets
+from airflow_connect.runtime.driver.entry import reset_offsets, set_offsets
 from tests.support.copies.jdbc_sink import JdbcSink, jdbc_sink
 from tests.support.kafka_data import delete_records
 from tests.support.steps import Crashed, Steps
@@ -136,3 +136,42 @@ def test_offset_that_an_operator_has_set_in_kafka_is_not_undone(sink, kafka, pro
     report = sink.run()
     assert rows(sink) == [*range(10), *range(15, 20)]
     assert [note for note in report.notes if "set back" in note] == []
+
+
+def test_offset_that_is_set_back_in_kafka_alone_is_named_for_what_it_does(sink, kafka, produce):
+    """The report said that the records are copied again, and that a run had died: neither was so."""
+    produce(sink.topic, numbers(0, 10, 0))
+    sink.run()
+    produce(sink.topic, numbers(10, 20, 0))
+    commit(sink, kafka.bootstrap, 15)
+    sink.run()
+    commit(sink, kafka.bootstrap, 10)
+
+    report = sink.run()
+
+    assert rows(sink) == [*range(10), *range(15, 20)]
+    assert not [note for note in report.notes if "copied again" in note or "ended before its commit" in note]
+    of_group, of_table = [note for note in report.notes if "NOT written again" in note]
+    assert "another client has changed it. The 10 offsets in [10, 20) are NOT written again where" in of_group
+    assert f"has the offset 20 of {sink.topic}-0, where the last run has left it" in of_table
+    set_offsets(sink.spec(), {f"{sink.topic}-0": 10})
+    sink.run()
+    assert rows(sink) == sorted([*range(20), *range(15, 20)])  # Plain inserts: what was asked for.
+
+
+@pytest.mark.parametrize("policy", ["earliest", "latest", "nearest"])
+def test_end_of_a_log_that_is_lost_is_that_of_the_database_too_once_a_policy_has_decided(sink, kafka, produce, policy):
+    """Records that came in the place of lost ones had offsets that the database had: they counted as written."""
+    produce(sink.topic, numbers(0, 5, 0))
+    sink.run()
+    # As if five more had been copied, and Kafka had lost them with its only replica.
+    sink.target.execute("UPDATE airflow_connect_offsets SET next_offset = 10")
+    commit(sink, kafka.bootstrap, 10)
+    error = sink.try_run().error
+    assert error is not None and error["code"] == "offset.out_of_range"
+    report = sink.run(offsets_out_of_range=policy)
+    assert not [note for note in report.notes if "ended before its commit" in note]
+    produce(sink.topic, numbers(5, 12, 0))
+    sink.run()
+    again = range(5) if policy == "earliest" else ()
+    assert rows(sink) == sorted([*range(12), *again])
