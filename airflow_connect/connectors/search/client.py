@@ -126,7 +126,7 @@ class SearchClient:
             ) from None
         found = Answer(answer.meta.status, _decoded(answer.body))
         if found.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED) or (
-            found.status == HTTPStatus.FORBIDDEN and found.kind in ("security_exception", "")
+            found.status == HTTPStatus.FORBIDDEN and found.kind in ("security_exception", "" if not is_bulk else None)
         ):
             raise AccessError(
                 f"{self.name} refused {method} {path.partition('?')[0]} ({found.status}){_stated(found.reason)}.",
@@ -196,7 +196,8 @@ class SearchClient:
         return SearchError(
             f"{self.name} refused to {what} ({answer.status}){_stated(answer.reason)}.",
             code="search.refused",
-            suggestion="The server's own message gives the reason.",
+            suggestion="The server's own message gives the reason. If it is none of a search server, a proxy or a"
+            " firewall in between does not let the request through.",
         )
 
     def close(self) -> None:

@@ -118,10 +118,10 @@ class _Meaning(Enum):
     )
     REPEATED = (
         "{records} not written again, because {target} has the same version of the documents: an earlier run, or an"
-        " earlier try of a request, has written them, unless records of a key are in several partitions, another topic"
-        " fills {target}, too, or another program changes or deletes its documents, which counts their versions up by"
-        " one: then these records are missing. The first was {place}. A repeated copy changes no document, even if the"
-        " configuration is another one."
+        " earlier try of a request, has written them, unless records of a key are in several partitions, another topic,"
+        " such as one of the same name in another Kafka cluster, fills {target}, too, or another program changes or"
+        " deletes its documents, which counts their versions up by one: then these records are missing. The first was"
+        " {place}. A repeated copy changes no document, even if the configuration is another one."
     )
     OLDER = (
         "{records} not written, because a record of the same key with a higher version was in {target} first, as"

@@ -39,6 +39,12 @@ _VERSIONS = (
 )
 
 
+_NO_DELETIONS = (
+    "behavior.on.null.values=delete has no effect: only documents whose ids are keys can be deleted, and not in data"
+    " streams. Records without value are dropped, and count as filtered."
+)
+
+
 class ElasticsearchSinkConnector(SinkConnector):
     """`io.confluent.connect.elasticsearch.ElasticsearchSinkConnector`: records as documents."""
 
@@ -57,7 +63,7 @@ class ElasticsearchSinkConnector(SinkConnector):
 
     @classmethod
     def notes_on_config(cls, config: Mapping[str, str]) -> Sequence[str]:
-        """That `external.version.header`, or an entry of a list of topics, has no effect."""
+        """What has no effect: `external.version.header`, deletions, or an entry of a list of topics."""
         try:
             documents = DocumentConfig.from_config(config)
         except ConfigError:
@@ -65,7 +71,10 @@ class ElasticsearchSinkConnector(SinkConnector):
         used = {documents.versions_of(topic) for topic in ("", *documents.ignores_key_of)}
         has_effect = Versions.HEADER in used and not documents.upserts
         versions = () if has_effect or not documents.version_header else (_NO_VERSIONS,)
-        return (*versions, *notes_on_entries(config, documents))
+        deletes = documents.on_null == keys.DELETE
+        has_deletions = keys.BY_KEY in documents.used_ids and not documents.is_stream
+        deletions = (_NO_DELETIONS,) if deletes and not has_deletions else ()
+        return (*versions, *deletions, *notes_on_entries(config, documents))
 
     @classmethod
     def replaces_by_key(cls, config: Mapping[str, str], *, same_offsets: bool = False) -> bool:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 OPTIONS = WriterOptions()
 LONGEST_ID_BYTES = 512
 TIMESTAMP = "@timestamp"
+_EARLY_YEAR, _EARLY_MS = 1973, 94_694_400_000
+"""Seconds since 1970 stay below until the year 4970."""
 _ID_TYPES = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.STRING)
 _Change = Callable[[Any], Any]
 
@@ -53,6 +55,7 @@ class DocumentMaker:
         self._config = config
         self._writers: dict[tuple[Schema, bool], Callable[[Any], str]] = {}
         self._replaced: tuple[int, str] = (0, "")
+        self._early: tuple[int, str] = (0, "")
 
     def take_notes(self) -> Iterator[str]:
         """Sentences for the report about what was changed since the last call."""
@@ -62,6 +65,13 @@ class DocumentMaker:
                 f"{plural(count, 'record', 'have')} a field {TIMESTAMP} of their own, in whose place the documents have"
                 f" the timestamp of the record. The first is {place}. Set {Keys.timestamp_fields}={TIMESTAMP} to keep"
                 " the field."
+            )
+        (count, place), self._early = self._early, (0, "")
+        if count:
+            yield (
+                f"{plural(count, 'record', 'have')} a number in a field of {Keys.timestamp_fields} that is before"
+                f" {_EARLY_YEAR} if it has milliseconds, as the server reads it. Is it a number of seconds? The first"
+                f" is {place}."
             )
 
     def action(self, record: SinkRecord) -> Action | None:
@@ -144,6 +154,9 @@ class DocumentMaker:
             document[TIMESTAMP] = record.timestamp
         elif field := next((name for name in fields if name in document), None):
             found = document[field]
+            if isinstance(found, int | float) and 0 < abs(found) < _EARLY_MS:
+                count, place = self._early
+                self._early = count + 1, place or record.where
             document[TIMESTAMP] = found if isinstance(found, str) else json.dumps(found)
         try:
             return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

@@ -13,9 +13,12 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.config import plugins
+from airflow_connect.config.keys.transform_classes import PREDICATE_KIND, TRANSFORMATION_KIND
 from airflow_connect.connectors.search import keys
 from airflow_connect.connectors.search.conflicts import Versions
 from airflow_connect.connectors.search.indices import BEHIND, CREATED, INDICES, indices_of_targets, uuid_of
+from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
     from airflow_connect.api.sink_state import CopiedRun
@@ -37,18 +40,53 @@ _WORDS = {
 }
 _ROUTING = re.compile(r"(transforms|predicates)(\..*)?|data\.stream\..*|topic\.to\.external\..*|external\.resource\..*")
 _SECRET = re.compile("password|secret|token|credential", re.IGNORECASE)
+_MAKERS = "#"
+"""Before the hash of what makes keys, in a form."""
+_KEY_CONVERTER = ("key.converter", "key.converter.converter.encoding", "key.converter.schemas.enable")
 _Targets = dict[str, list[str]]
 
 
-def form_of(documents: DocumentConfig, topic: str) -> str:
-    """What the ids of a topic's documents are, and their versions if ids are keys. `topic`: after transformations."""
+def form_of(documents: DocumentConfig, topic: str, makers: str = "") -> str:
+    """What the ids of a topic's documents are, and their versions if ids are keys.
+
+    Args:
+        documents: the configuration.
+        topic: after transformations.
+        makers: see `makers_of`.
+    """
     ids = documents.ids_of(topic)
     if ids != keys.BY_KEY:
         return ids
-    versions = documents.versions_of(topic)
-    if documents.upserts and not documents.is_stream:
-        return f"{ids}+{_UPSERTS}"
-    return f"{_HEADER}{documents.version_header}" if versions is Versions.HEADER else f"{ids}+{versions.value}"
+    versions, found = documents.versions_of(topic), f"{ids}+{_UPSERTS}"
+    if not documents.upserts or documents.is_stream:
+        is_header = versions is Versions.HEADER
+        found = f"{_HEADER}{documents.version_header}" if is_header else f"{ids}+{versions.value}"
+    return f"{found}{_MAKERS}{makers}" if makers else found
+
+
+def makers_of(config: Mapping[str, str]) -> str:
+    """A hash of what makes keys: the connector's converter, and the transformations that may change keys."""
+    kind = TRANSFORMATION_KIND
+    aliases = [alias for alias in kind.aliases(config) if _may_make_keys(config.get(kind.prefix(alias) + "type", ""))]
+    predicates = [config.get(kind.prefix(alias) + "predicate", "") for alias in aliases]
+    prefixes = [*map(kind.prefix, aliases), *(PREDICATE_KIND.prefix(name) for name in predicates if name)]
+    found = {key: config.get(key, "") for key in _KEY_CONVERTER} | {kind.list_key: ",".join(aliases)}
+    found |= {key: value for key, value in config.items() if key.startswith(tuple(prefixes)) and prefixes}
+    return _hash(found)
+
+
+def _may_make_keys(name: str) -> bool:
+    """Whether a transformation of this class may change keys: any that is not one of this package may."""
+    try:
+        name = plugins.resolve(TRANSFORMATION_KIND.plugin_kind, name.strip()).name
+    except ConfigError:
+        return True  # A class of a plugin that runs its chain itself.
+    return name.endswith("Key") or name not in plugins.built_in(TRANSFORMATION_KIND.plugin_kind)
+
+
+def _plain(form: str) -> str:
+    """A form without what makes the keys."""
+    return form.partition(_MAKERS)[0]
 
 
 def _is_versioned(form: str) -> bool:
@@ -57,6 +95,7 @@ def _is_versioned(form: str) -> bool:
 
 
 def _words(form: str) -> str:
+    form = _plain(form)
     header = form.removeprefix(_HEADER)
     return f"keys as ids, and the header {header} as versions" if header != form else _WORDS.get(form, form)
 
@@ -86,9 +125,9 @@ def are_changed(state: Mapping[str, Any], place: tuple[str, str], form: str, ids
     """
     topic, target = place
     known = state.get(ROUTES, {}).get(topic, {})
-    forms = {one for one in (*_targets_in(known).get(target, ()), form) if _is_versioned(one)}
+    forms = {_plain(one) for one in (*_targets_in(known).get(target, ()), form) if _is_versioned(one)}
     before = known.get(_IDS, {}).get(target, ())
-    return _is_versioned(form) and not form.endswith(_UPSERTS) and len(forms) > 1 and _are_same(before, ids)
+    return _is_versioned(form) and not _plain(form).endswith(_UPSERTS) and len(forms) > 1 and _are_same(before, ids)
 
 
 def is_expected(state: Mapping[str, Any], topic: str, target: str) -> bool:
@@ -159,6 +198,16 @@ class RoutesAfter:
 
 
 def _notes_on_form(topic: str, target: str, before: str, now: str) -> Iterator[str]:
+    if _plain(before) == _plain(now):
+        if _MAKERS in before and _MAKERS in now:  # Earlier releases did not keep it.
+            yield (
+                f"What makes the ids of the documents of {topic} in {target} was changed since the last run:"
+                " key.converter, or a transformation of keys. If the id of a key is another one now, its document of"
+                " before stays beside the new one, and is not updated or deleted any more. Use another index, or delete"
+                " this one, and set the offsets of the connector back."
+            )
+        return
+    before, now = _plain(before), _plain(now)
     if before.partition("+")[0] != now.partition("+")[0]:
         means = (
             "The documents of before keep their ids, so that records of one key, or a record that is copied again, may"
@@ -225,7 +274,12 @@ def _are_same(before: Collection[str], now: Collection[str]) -> bool:
 
 
 def _hash_of(config: Mapping[str, str]) -> str:
-    """Of what decides to which targets records go; without secrets."""
-    used = {key: str(value).strip() for key, value in config.items() if _ROUTING.fullmatch(key)}
+    """Of what decides to which targets records go."""
+    return _hash({key: value for key, value in config.items() if _ROUTING.fullmatch(key)})
+
+
+def _hash(config: Mapping[str, str]) -> str:
+    """Of a part of the configuration, without secrets."""
+    used = {key: str(value).strip() for key, value in config.items()}
     text = "\n".join(f"{key}={value}" for key, value in sorted(used.items()) if not _SECRET.search(key))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -37,6 +37,11 @@ _SUCCESSES_FOR_MORE = 10
 _MOST_RACES = 3
 """How often documents that met a mapping in the making are sent again: each time, another new field may meet one."""
 _UNKNOWN_PARAMETER = re.compile(r"request \[/\S+\] contains unrecognized parameter")
+_OF_CONTENT = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_ACCEPTABLE,
+               HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.UNAVAILABLE_FOR_LEGAL_REASONS)  # fmt: skip
+"""Of proxies and firewalls: because of a document, or whatever is sent."""
+_TEMPORARY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS, 499)
+"""The last one is that of nginx for a client that has closed the connection."""
 
 
 class Pace:
@@ -244,7 +249,7 @@ class BulkSender:
         # A proxy's own 400 says nothing about documents, and neither does that of a server which is too old for us.
         if answer.status == HTTPStatus.BAD_REQUEST and answer.kind and not _UNKNOWN_PARAMETER.search(answer.reason):
             return self._refused(bulk, answer.reason)
-        if answer.status == HTTPStatus.TOO_MANY_REQUESTS or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        if answer.status in _TEMPORARY or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             error = UnavailableError(
                 f"{self._client.name} did not execute a bulk request ({answer.status}): {answer.reason}.",
                 code="search.unavailable",
@@ -255,7 +260,13 @@ class BulkSender:
             raise error
         if answer.kind == BLOCKED:
             return self._blocked(bulk, answer.reason)
-        raise self._client.refused(f"execute a bulk request for {bulk.target.name}", answer)
+        what = f"execute a bulk request for {bulk.target.name}"
+        may_be_content = not answer.kind and answer.status in _OF_CONTENT
+        if may_be_content and len(documents) > 1:
+            return self._refused(bulk, answer.reason)
+        if may_be_content:
+            what += f" with the document of the record at {documents.record(0).where} alone"
+        raise self._client.refused(what, answer)
 
     def _judged(self, bulk: Bulk, sent: bytes, body: Any) -> Verdict:
         """What a successful answer says, and what it cannot say of a request that was sent again."""

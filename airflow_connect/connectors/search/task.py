@@ -63,6 +63,7 @@ class ElasticsearchSinkTask(SinkTask):
         self._unavailable: Counter[str] = Counter()  # target -> documents with a placeholder
         self._has_told_indices = False
         self._keys = KeysInKafka()
+        self._makers = ""  # of keys: see routes.py
 
     @property
     def needs_keys(self) -> bool:  # type: ignore[override]
@@ -81,6 +82,7 @@ class ElasticsearchSinkTask(SinkTask):
         self._sender = BulkSender(self._client, settings)
         self._targets = Targets(settings, self._client)
         self._maker = DocumentMaker(settings)
+        self._makers = routes.makers_of(self.context.run.config)
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
         """Learn where the partitions end, and that all nodes are of one cluster.
@@ -266,7 +268,7 @@ class ElasticsearchSinkTask(SinkTask):
                 self._targets.look_for_earlier(target.name, ids)
         routed = self._routes.setdefault((records.original_topic, records.original_partition), {})
         if (records.topic, target.name) not in routed:
-            form = routed[records.topic, target.name] = routes.form_of(self._config, records.topic)
+            form = routed[records.topic, target.name] = routes.form_of(self._config, records.topic, self._makers)
             place, ids = (records.original_topic, target.name), self._targets.ids_of(target.name)
             if routes.are_changed(self.context.run.state, place, form, ids):
                 self._changed.add(place)

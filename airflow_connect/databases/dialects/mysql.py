@@ -45,9 +45,10 @@ class MySqlDialect(DatabaseDialect):
         Errors are in English: `reason_of` knows where they have values of rows.
         """
         self.note_zone(connection)
+        # With another completion_type, a COMMIT would end the session, or begin another transaction.
         # Nor does a CHAR get spaces that were not written. A server that keeps no warnings does not count them either.
         connection.exec_driver_sql(
-            f"SET time_zone = '+00:00', lc_messages = 'en_US', sql_select_limit = {_EVERY_ROW},"
+            f"SET completion_type = 0, time_zone = '+00:00', lc_messages = 'en_US', sql_select_limit = {_EVERY_ROW},"
             f" max_error_count = GREATEST(@@max_error_count, {_WARNINGS}),"
             " sql_mode = REPLACE(@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', '')"
         )

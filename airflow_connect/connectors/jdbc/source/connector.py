@@ -63,7 +63,7 @@ from airflow_connect.connectors.jdbc.source.settings.config import JdbcSourceCon
 from airflow_connect.connectors.jdbc.source.settings.keys import JdbcSourceKeys
 from airflow_connect.connectors.jdbc.source.split.plan import Division, division_now, is_current, note_key_changed
 from airflow_connect.connectors.jdbc.source.task import JdbcSourceTask
-from airflow_connect.connectors.jdbc.source.topics import with_topics
+from airflow_connect.connectors.jdbc.source.topics import chooses_topics, with_topics
 from airflow_connect.connectors.jdbc.source.values.columns import know_columns
 from airflow_connect.connectors.jdbc.source.work import Item, grouped, is_of_a_table, items_of, task_config
 from airflow_connect.databases.connecting import Database, is_of_a_driver
@@ -77,8 +77,9 @@ if TYPE_CHECKING:
 
 _NOT_TOLD = (Failure.OTHER, Failure.MISSING_OBJECT, Failure.PERMISSION)
 """Of statements that servers which only speak the protocol of PostgreSQL do not know, or users may not execute."""
-_TABLES_AT_ONCE = 500
-"""What the catalog says of their columns is in memory while they are looked at."""
+_TABLES_AT_ONCE = 200
+"""What the catalog says of their columns is in memory while they are looked at, and PostgreSQL locks each of them, its
+indexes and its sequence until the transaction ends: it has room for 6,400 locks by default."""
 
 
 class JdbcSourceConnector(SourceConnector):
@@ -121,7 +122,7 @@ class JdbcSourceConnector(SourceConnector):
             self._late = LateRows(self.context.kept)
             self._origin = self._compared(reading, [item.table for item in items if item.table is not None])
             several = len(items) > 1
-            if several and not self.config.get("transforms", "").strip():  # which may choose other topics
+            if several and not chooses_topics(self.config):
                 items = with_topics(items, config.prefix, self.context)
             waiting = self._waiting(reading, items, division, found)
             self._name_unseen(reading, waiting)
@@ -342,6 +343,8 @@ class JdbcSourceConnector(SourceConnector):
                 with reading.database.failures("read the catalog"):
                     know_columns(reading.name, reading.connection, [item.table for item in part if item.table])
             waiting += [item for item in part if self._waits(reading, item, division, found, several)]
+            if start + _TABLES_AT_ONCE < len(items):
+                reading.connection.rollback()
         know_columns(reading.name, reading.connection, ())
         return waiting
 

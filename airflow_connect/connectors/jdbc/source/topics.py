@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from airflow_connect.api.config import plugins
 from airflow_connect.api.source import SourceConnectorContext
+from airflow_connect.config.keys.transform_classes import TRANSFORMATION_KIND
 from airflow_connect.connectors.jdbc.source.offsets.positions import committed_position
 from airflow_connect.connectors.jdbc.source.work import Item
 from airflow_connect.errors import ConfigError
 
 _TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
+
+
+def chooses_topics(config: Mapping[str, str]) -> bool:
+    """Whether transformations may give records other topics: a router may, and any that is not of this package."""
+    kind = TRANSFORMATION_KIND
+    return any(_may_route(config.get(f"{kind.prefix(alias)}type", "")) for alias in kind.aliases(config))
+
+
+def _may_route(name: str) -> bool:
+    try:
+        name = plugins.resolve(TRANSFORMATION_KIND.plugin_kind, name.strip()).name
+    except ConfigError:
+        return True  # A class of a plugin that runs its chain itself.
+    return name not in plugins.built_in(TRANSFORMATION_KIND.plugin_kind) or name.endswith("Router")
 
 
 def with_topics(items: Sequence[Item], prefix: str, context: SourceConnectorContext) -> list[Item]:

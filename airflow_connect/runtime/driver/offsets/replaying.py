@@ -20,7 +20,18 @@ if TYPE_CHECKING:
     from airflow_connect.runtime.spec import RunSpec
 
 GROUP = "consumer.override.group.id"
-PLACE = ("s3.bucket.name", "store.url", "hdfs.url", "topics.dir", "file")
+PLACE = (
+    "s3.bucket.name",
+    "store.url",
+    "hdfs.url",
+    "topics.dir",
+    "file",
+    "connection.url",
+    "table.name.format",
+    "iceberg.tables",
+    "topic.to.external.resource.mapping",
+    "data.stream.dataset",
+)
 """Keys that say where a sink writes."""
 
 

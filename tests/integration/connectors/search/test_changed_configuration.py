@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.support.copies.search_sink import documents, search_sink
+from tests.support.kafka_data import TopicProducer, create_topic
 
 pytestmark = pytest.mark.integration
 
@@ -122,3 +123,61 @@ def test_list_of_topics_takes_names_after_transformations(kafka, opensearch, mak
     sink.config["topic.key.ignore"] = f"shop-{topic}"
     produce(topic, rows(1, 1))
     assert named(sink.run(), "has no effect") == []
+
+
+TO_JSON = {"key.converter": "org.apache.kafka.connect.json.JsonConverter", "key.converter.schemas.enable": "false"}
+TO_FIELD = {
+    "transforms": "key,id",
+    "transforms.key.type": "org.apache.kafka.connect.transforms.ValueToKey",
+    "transforms.key.fields": "v",
+    "transforms.id.type": "org.apache.kafka.connect.transforms.ExtractField$Key",
+    "transforms.id.field": "v",
+}
+
+
+@pytest.mark.parametrize("changes", [TO_JSON, TO_FIELD], ids=["converter", "transformations"])
+@pytest.mark.parametrize("method", ["insert", "upsert"])
+def test_change_of_what_makes_keys_is_named_once(kafka, opensearch, make_topic, produce, changes, method):
+    """Each key got a second document, and the first one stayed as it was: no run said so."""
+    topic = make_topic(partitions=1)
+    sink = search_sink(kafka, opensearch, topic, key_ignore="false", write_method=method)
+    sink.config["key.converter"] = STRINGS
+    messages = [(0, json.dumps(f"k{n}"), json.dumps({"v": n})) for n in range(3)]
+    found = []
+    for more in ({}, {}, changes, {}, {"read.timeout.ms": "5000"}):
+        sink.config |= more
+        produce(topic, messages)
+        found.append(named(sink.run(), f"What makes the ids of the documents of {topic} in {sink.bucket} was changed"))
+    assert [len(notes) for notes in found] == [0, 0, 1, 0, 0] and len(sink.documents()) == 6
+
+
+@pytest.mark.parametrize("columns", [True, False])
+@pytest.mark.parametrize("method", ["insert", "upsert"])
+def test_topic_of_the_same_name_in_another_cluster_is_named(
+    kafka, upstream_kafka, opensearch, unique_name, method, columns
+):
+    """Its documents have the ids of the others, which were lost without a note."""
+    notes, index, more = [], "", {}
+    if not columns:
+        more = {"transforms": "h", "transforms.h.type": "org.apache.kafka.connect.transforms.InsertHeader"}
+        more |= {"transforms.h.header": "a", "transforms.h.value.literal": "b"}
+    for broker, count in ((kafka, 5), (upstream_kafka, 3)):
+        create_topic(broker.bootstrap, unique_name)
+        sink = search_sink(broker, opensearch, unique_name, key_ignore="true", write_method=method, **more)
+        sink.bucket = index = index or sink.bucket
+        TopicProducer(broker.bootstrap)(unique_name, [(0, None, json.dumps({"v": count})) for _ in range(count)])
+        notes.append(named(sink.run(), "written over documents"))
+    assert notes[0] == [] and len(notes[1]) == 1
+    assert notes[1][0].startswith(f"3 records were written over documents that {index} had with the same ids")
+    assert notes[1][0].endswith(f"The first was {unique_name}-0@0.")
+
+
+@pytest.mark.parametrize("ignores", ["true", "false"])
+def test_deletions_that_no_document_can_have_are_named(kafka, opensearch, make_topic, produce, ignores):
+    topic = make_topic()
+    sink = search_sink(kafka, opensearch, topic, key_ignore=ignores, behavior_on_null_values="delete")
+    sink.config["key.converter"] = STRINGS
+    produce(topic, [(0, "k", '{"v": 1}'), (0, "k", None)])
+    report = sink.run()
+    assert len(named(report, "behavior.on.null.values=delete has no effect")) == (ignores == "true")
+    assert len(sink.documents()) == (ignores == "true")

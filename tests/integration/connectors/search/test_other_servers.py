@@ -146,3 +146,27 @@ def test_server_that_does_not_know_a_parameter_rejects_no_document(opensearch, u
         with pytest.raises(SearchError, match=r"unrecognized parameter: \[require_anything\]") as caught:
             SearchTask(proxy.url, unique_name, behavior_on_malformed_documents="ignore").write(rows(unique_name, 3))
     assert caught.value.code == "search.refused"
+
+
+HTML = b"<html><body>Request blocked</body></html>"
+
+
+@pytest.mark.parametrize("status", [400, 403, 406])
+def test_document_that_a_firewall_does_not_let_through_is_named(opensearch, unique_name, status):
+    """The first request ended each run, with advice about user and password, and no record was named."""
+    made = [record(n, {"v": "<script>" if n == 7 else "fine"}, key=f"k{n}", topic=unique_name) for n in range(20)]
+
+    def fault(_, __):
+        return (status, HTML) if b"<script>" in proxy.bodies[-1] else None
+
+    with search_proxy(opensearch.ports[0], fault) as proxy, pytest.raises(SearchError) as caught:
+        SearchTask(proxy.url, unique_name).write(made)
+    assert f"with the document of the record at {unique_name}-0@7 alone ({status})" in caught.value.message
+    assert "firewall" in caught.value.suggestion
+
+
+@pytest.mark.parametrize("status", [408, 425, 499])
+def test_answer_of_a_proxy_that_passes_is_repeated(opensearch, unique_name, status):
+    with search_proxy(opensearch.ports[0], lambda number, _: (status, HTML) if number == 1 else None) as proxy:
+        assert SearchTask(proxy.url, unique_name).write(rows(unique_name, 5)) == []
+    assert len(documents(opensearch, unique_name)) == 5

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.databases.identifiers import TableId
 
@@ -24,6 +24,7 @@ QUERY_OF_FILE = TableId("", "", "")
 _NAMED = re.compile(r"`((?:[^`]|``)*+)(?:`|\Z)(?:\.`((?:[^`]|``)*+)(?:`|\Z))?")
 """A table, or a column, in the definition of a view, as MySQL and MariaDB store it: all names are quoted."""
 
+_TABLES_AT_ONCE = 1_000
 _PG_DATABASE = """
 SELECT oid::text, has_function_privilege(to_regprocedure('pg_catalog.pg_control_system()'), 'EXECUTE')
 FROM pg_catalog.pg_database WHERE datname = current_database()
@@ -183,9 +184,14 @@ def place(address: DatabaseAddress) -> str:
 def _of_postgresql(connection: Connection, tables: Sequence[TableId], columns: Iterable[str]) -> Identities:
     database, may_ask = connection.exec_driver_sql(_PG_DATABASE).one()
     server = connection.exec_driver_sql(_PG_SERVER).scalar_one() if may_ask else ""
-    chosen = {"schemas": [table.schema for table in tables], "tables": [table.table for table in tables]}
     tracked = sorted({name.lower() for name in columns})
-    found = list(connection.exec_driver_sql(_PG_TABLES, {**chosen, "columns": tracked})) if tables else []
+    found: list[Any] = []
+    for start in range(0, len(tables), _TABLES_AT_ONCE):
+        part = tables[start : start + _TABLES_AT_ONCE]
+        chosen = {"schemas": [table.schema for table in part], "tables": [table.table for table in part]}
+        found += connection.exec_driver_sql(_PG_TABLES, {**chosen, "columns": tracked})
+        if len(part) < len(tables):
+            connection.rollback()  # Each sequence whose last number is read is locked until then.
     # Each database has oids of its own.
     of_tables = {TableId(*row[:3]): row[3] if row[3].startswith(VIEW) else f"{database}.{row[3]}" for row in found}
     parts = {TableId(*row[:3]): sorted(row[4]) for row in found if row[4]}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from contextlib import closing
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, event
 
 from airflow_connect.connectors.jdbc.source import connector
+from airflow_connect.connectors.jdbc.source.read import identities
+from airflow_connect.connectors.jdbc.source.read.reading import Reading
 from airflow_connect.connectors.jdbc.source.values.columns import columns_of, know_columns
 from airflow_connect.databases.identifiers import TableId
 from tests.support.copies.jdbc_source import Copies
@@ -94,3 +97,29 @@ def test_catalog_says_the_same_of_many_tables_as_of_each(postgresql_database: Da
         again = described()
         know_columns("postgresql", connection, ())
         assert described() == again
+
+
+def test_plan_does_not_lock_all_tables_at_once(postgresql_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """5,000 tables with sequences, or 2,200 with some indexes, failed each run: PostgreSQL had no room for the locks."""
+    database = postgresql_database
+    database.execute(*(f"CREATE TABLE t_{n} (id bigserial PRIMARY KEY, a int)" for n in range(24)))
+    database.execute(*(f"CREATE INDEX ON t_{n} (a)" for n in range(24)))
+    database.execute(*(f"INSERT INTO t_{n} VALUES (DEFAULT, 1)" for n in range(24)))
+    found: list[int] = []
+    own = connector.look
+
+    def counted(reading: Reading, *given: Any, **more: Any) -> Any:
+        query = "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation'"
+        found.append(reading.connection.exec_driver_sql(query).scalar_one())
+        return own(reading, *given, **more)
+
+    monkeypatch.setattr(connector, "look", counted)
+    runs = Copies({"connection.url": database.jdbc_url, "mode": "incrementing", "incrementing.column.name": "id"})
+    runs.run()
+    at_once = max(found)
+    monkeypatch.setattr(connector, "_TABLES_AT_ONCE", 4)
+    monkeypatch.setattr(identities, "_TABLES_AT_ONCE", 4)
+    found.clear()
+    database.execute(*(f"INSERT INTO t_{n} VALUES (DEFAULT, 1)" for n in range(24)))
+    assert len(runs.run().records) == 24
+    assert max(found) < at_once / 2, (max(found), at_once)

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from airflow_connect.api import schema as s
 from airflow_connect.databases.dialects.mysql import MySqlDialect
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database
+from tests.support.values.jdbc_columns import ColumnRun
 
 pytestmark = pytest.mark.integration
 SETTINGS = ("extra_float_digits = 0", "datestyle = 'German'", "quote_all_identifiers = on")
@@ -62,3 +64,23 @@ def test_texts_of_mariadb_are_whole(mariadb_database: Database, sql_mode: str, m
     for mode in ("bulk", "incrementing"):
         config = {"connection.url": mariadb_database.jdbc_url, "mode": mode}
         assert Copies(config).run().values == [{"id": 1, "c": "x", "v": ""}]
+
+
+@pytest.mark.parametrize("value", ["CHAIN", "RELEASE"])
+def test_commits_of_mariadb_only_commit(
+    mariadb_database: Database, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    """With RELEASE, a commit ended the session: each run of source and sink failed, and no message named the reason."""
+    own = MySqlDialect.connect_arguments
+
+    def changed(self: MySqlDialect, address: Any) -> dict[str, Any]:
+        return {**own(self, address), "init_command": f"SET SESSION completion_type = '{value}'"}
+
+    mariadb_database.execute("CREATE TABLE a (id INT PRIMARY KEY)", "INSERT INTO a VALUES (1), (2)")
+    mariadb_database.execute("CREATE TABLE orders (id INT PRIMARY KEY)")
+    monkeypatch.setattr(MySqlDialect, "connect_arguments", changed)
+    config = {"connection.url": mariadb_database.jdbc_url, "mode": "incrementing", "table.whitelist": "a"}
+    config["incrementing.column.name"] = "id"
+    assert Copies(config).run().ids() == [1, 2]
+    run = ColumnRun(mariadb_database, s.struct(("id", s.INT32)))
+    assert run.copy([{"id": n} for n in range(3)]).report.written == 3
