@@ -110,8 +110,8 @@ class StringConverter:
             return None
 
     def to_connect_header(self, topic: str, name: str, data: bytes | None) -> SchemaAndValue:
-        """As `to_connect`."""
-        return self.to_connect(topic, data)
+        """As `to_connect`, but what is not valid is not told."""
+        return SchemaAndValue(OPTIONAL_STRING, None if data is None else self._charset.decode(data))
 
     def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
         """As `from_connect`."""

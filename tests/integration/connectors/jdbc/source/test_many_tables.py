@@ -100,7 +100,7 @@ def test_catalog_says_the_same_of_many_tables_as_of_each(postgresql_database: Da
 
 
 def test_plan_does_not_lock_all_tables_at_once(postgresql_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """5,000 tables with sequences, or 2,200 with some indexes, failed each run: PostgreSQL had no room for the locks."""
+    """5,000 tables with sequences, or 2,200 with some indexes, failed each run: PostgreSQL lacked room for locks."""
     database = postgresql_database
     database.execute(*(f"CREATE TABLE t_{n} (id bigserial PRIMARY KEY, a int)" for n in range(24)))
     database.execute(*(f"CREATE INDEX ON t_{n} (a)" for n in range(24)))
