@@ -375,6 +375,9 @@ class SinkConnector(OwnOffsets, Connector):
     ) -> bool:
         """Called before offsets of the consumer group are set, or deleted (None), while no run is active (KIP-875).
 
+        A run calls it, too, before its tasks begin, for offsets that `offsets.out.of.range` has chosen in place of ones
+        beyond the end of the log.
+
         The sink must update its own record of the offsets, if it keeps one, by the ids of the topics: another cluster
         may have the same names. Called on a new object, without `start`; must be idempotent.
 

@@ -88,14 +88,16 @@ class StringConverter:
             text = value if type(value) is str else java_string(schema, value)
         except RecursionError as error:
             raise DataError("A value is nested too deeply to be written as text.", suggestion="Flatten it.") from error
+        if self.is_utf8:
+            try:
+                return text.encode()
+            except UnicodeEncodeError:  # Half of a surrogate pair.
+                self.unwritten.add(NOT_ENCODED)
+                return self._charset.encode(text)
         data = self._charset.encode(text)
-        if not text.isascii() and self._is_other(data, text):
+        if not text.isascii() and self._charset.decode(data) != text:
             self.unwritten.add(NOT_ENCODED)
         return data
-
-    def _is_other(self, data: bytes, text: str) -> bool:
-        """Whether a character of a text was replaced. In UTF-8 no other character has the byte of a question mark."""
-        return data.count(b"?") != text.count("?") if self.is_utf8 else self._charset.decode(data) != text
 
     def to_columns(self, topic: str, data: pa.BinaryArray) -> Sequence[ValueColumns] | None:
         """The messages as a column of text; None if one is not valid UTF-8, or the encoding is different."""

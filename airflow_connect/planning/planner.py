@@ -83,7 +83,7 @@ class Positions:
         notes: sentences for people.
         at_end: partitions of which nothing remains once their range is read: no limit shortened it, and no transaction
             is open after it.
-        reset: starts of partitions whose offset was outside the log, as `offsets.out.of.range` chose them.
+        reset: starts of partitions whose offset was beyond the end of the log, as `offsets.out.of.range` chose them.
         behind: offsets between the starts and the ends of the log, without the limits of the run.
     """
 
@@ -159,7 +159,7 @@ class _Start:
         note: a sentence for people, or "".
         is_latest: auto.offset.reset=latest chose it.
         is_found: the group had it before the connector's first run of the partition.
-        is_reset: the offset was outside the log, and `offsets.out.of.range` chose this one.
+        is_reset: the offset was beyond the end of the log, and `offsets.out.of.range` chose this one.
     """
 
     offset: int
@@ -201,8 +201,9 @@ def _start(tp: TopicPartition, log: LogState, memory: Memory, policy: Policy, *,
         what = f"The committed offset {committed} of {tp} is outside the log, which holds [{low}, {high})"
         start = _resolve(tp, what, committed, log, policy)
         # Beyond the end: what the log holds may be what was copied, or have replaced it.
-        unread = low if committed is None or committed > high else max(low, committed)
-        return _Start(start, note=f"{what}; starting at {start}{_left_out(unread, start)}.", is_reset=True)
+        is_beyond = committed is None or committed > high
+        unread = low if committed is None or is_beyond else max(low, committed)
+        return _Start(start, note=f"{what}; starting at {start}{_left_out(unread, start)}.", is_reset=is_beyond)
     if remembered is None and committed > low:
         # Committed again for the same reason as below.
         return _Start(committed, is_found=True)

@@ -63,7 +63,7 @@ def set_back(log: LogState, memory: Memory, offsets: Mapping[TopicPartition, int
 def reset_target(
     configuration: SinkConfiguration, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]
 ) -> None:
-    """Tell a target that keeps offsets those that `offsets.out.of.range` has chosen.
+    """Tell a target that keeps offsets those that `offsets.out.of.range` has chosen after a log had lost its end.
 
     It may have larger ones, of records that Kafka has lost: those that come in their place would count as written.
 
