@@ -375,11 +375,8 @@ class SinkConnector(OwnOffsets, Connector):
     ) -> bool:
         """Called before offsets of the consumer group are set, or deleted (None), while no run is active (KIP-875).
 
-        A run calls it, too, before its tasks begin, for offsets that `offsets.out.of.range` has chosen in place of ones
-        beyond the end of the log.
-
-        The sink must update its own record of the offsets, if it keeps one, by the ids of the topics: another cluster
-        may have the same names. Called on a new object, without `start`; must be idempotent.
+        Also by a run that replaces one beyond the end of the log. The sink updates its own record of offsets, if it has
+        one, by the ids of topics: other clusters have the same names. On a new object, not started; idempotent.
 
         Returns:
             Whether the sink has checked and accepted the request; False makes no promise.
