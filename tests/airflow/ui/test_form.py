@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from typing import Any
 
 import pytest
@@ -39,6 +40,19 @@ def edited(showcase: Showcase, browser_of: BrowserOf) -> Iterator[str]:
 def look_again(browser_of: BrowserOf) -> None:
     """Pages show what they know for some seconds, unless one of them makes a change."""
     browser_of("op").post(LIST, data={"do": "resume", "name": HEALTHY})
+
+
+def form_at(browser: TestClient, address: str) -> str:
+    """The page of a form. On a busy machine Kafka may not answer in time: then it says so, to be loaded again."""
+    pages: list[str] = []
+
+    def is_there() -> bool:
+        answer = browser.get(address)
+        pages.append(answer.text)
+        return answer.status_code == HTTPStatus.OK
+
+    wait_until(is_there, "the form")
+    return pages[-1]
 
 
 def fields_of(page: str) -> dict[str, str]:
@@ -126,7 +140,7 @@ def test_a_connector_is_changed_and_keeps_its_secret_and_its_references(
     browser_of: BrowserOf, showcase: Showcase, edited: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     op, before = browser_of("op"), stored(showcase)
-    page = op.get(edited).text
+    page = form_at(op, edited)
     assert SECRET not in page
     assert "Nothing: this is the registered configuration." in page
     form = fields_of(page)
@@ -149,12 +163,12 @@ def test_a_secret_is_replaced_without_being_shown_and_removed_with_its_line(
     browser_of: BrowserOf, showcase: Showcase, edited: str
 ) -> None:
     op = browser_of("op")
-    form = fields_of(op.get(edited).text)
+    form = fields_of(form_at(op, edited))
     text = json.loads(form["config"])
     other = op.post(edited, data={**form, "do": "save", "config": json.dumps({**text, PASSWORD: "another-one"})})
     assert "was changed" in other.text and "another-one" not in other.text
     assert stored(showcase)[PASSWORD] == "another-one"
-    form = fields_of(op.get(edited).text)
+    form = fields_of(form_at(op, edited))
     text.pop(PASSWORD)
     shown = op.post(edited, data={**form, "do": "check", "config": json.dumps(text)}).text
     assert "another-one" not in shown
@@ -167,7 +181,7 @@ def test_the_slower_of_two_people_sees_what_would_be_replaced(
     browser_of: BrowserOf, showcase: Showcase, edited: str
 ) -> None:
     op = browser_of("op")
-    form = fields_of(op.get(edited).text)
+    form = fields_of(form_at(op, edited))
     showcase.herder.patch_config(EDITED, {"flush.size": "44"})
     late = op.post(edited, data={**form, "do": "save", "set:errors.tolerance": "all"})
     assert late.status_code == 409
@@ -192,7 +206,7 @@ def test_a_change_that_cannot_be_made_is_explained_and_not_made(
     browser_of: BrowserOf, showcase: Showcase, edited: str, change: dict[str, str], told: str
 ) -> None:
     op, before = browser_of("op"), stored(showcase)
-    form = fields_of(op.get(edited).text)
+    form = fields_of(form_at(op, edited))
     untouched = {name: value for name, value in form.items() if not name.startswith(("set:", "was:"))}
     text = json.dumps({**json.loads(form["config"]), **change})
     refused = op.post(edited, data={**untouched, "do": "save", "config": text})
