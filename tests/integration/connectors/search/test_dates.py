@@ -142,3 +142,19 @@ def test_number_of_debezium_that_becomes_the_timestamp_of_a_data_stream_is_named
     runner.complete()
     runner.close()
     assert any("names a number of Debezium (at), of which documents" in note for note in runner.notes.sentences)
+
+
+def test_seconds_that_become_the_timestamp_of_a_data_stream_are_counted(opensearch, unique_name):
+    """Without a schema, nothing names the unit: the documents are in January 1970."""
+    stream = f"logs-days-{unique_name}"
+    template = {"index_patterns": [stream], "data_stream": {}, "template": {"settings": {"number_of_replicas": 0}}}
+    assert opensearch.request("PUT", f"/_index_template/{unique_name}", template)[0] == 200
+    config = {"data_stream_type": "logs", "data_stream_dataset": "days", "key_ignore": "true"}
+    runner = SearchTask(opensearch.url, unique_name, **config, data_stream_timestamp_field="at").open()
+    for offset, at in enumerate((1_600_000_000_000, 1_600_000_000, 1_600_000_000_001, 1_600_000_000, 0)):
+        runner.put(record(offset, {"at": at}, topic=unique_name))
+    runner.complete()
+    runner.close()
+    (note,) = [note for note in runner.notes.sentences if "Is it a number of seconds?" in note]
+    assert note.startswith("2 records have a number in a field of data.stream.timestamp.field that is before 1973")
+    assert note.endswith(f"The first is {unique_name}-0@1.")

@@ -163,3 +163,17 @@ def test_replay_that_writes_older_rows_over_newer_ones_says_so(
     assert found == ([("old",)] if mode == "upsert" else [("new",), ("old",), ("old",)])
     notes = [note for note in report.notes if note.startswith("This replay writes older records again")]
     assert len(notes) == (mode == "upsert")
+
+
+def test_replay_into_another_table_is_one_into_another_place(kafka, sqlite_database, make_topic, produce):
+    """It was refused, although the page recommends it: only keys of other sinks counted as a place."""
+    sink = jdbc_sink(kafka, sqlite_database, make_topic())
+    produce(sink.topic, [(0, None, f'{{"n": {n}}}') for n in range(5)])
+    sink.run()
+    sqlite_database.execute(f"CREATE TABLE again AS SELECT * FROM {sink.table} WHERE n < 0")
+    places = {f"{sink.topic}-0": 1}, {f"{sink.topic}-0": 4}
+    replay = Replay(f"{sink.name}-again", *places, into={"table.name.format": "again"})
+    report = run_connector(replay_spec(sink.spec(), replay), sink.events.append, sink.engine)
+    assert (report.status, report.records) == ("done", 3)
+    assert sqlite_database.rows("SELECT n FROM again ORDER BY n") == [(1,), (2,), (3,)]
+    assert len(sink.values()) == 5
